@@ -1,0 +1,63 @@
+# make demo | test | lint | bench | tutorials | clean
+PYTHON ?= python3
+VENV ?= .venv
+# Two workers: the suite is mostly CPU-bound and the smallest machine it runs on has two cores.
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+PY := $(VENV)/bin/python
+GDPNET := $(PY) -m gdpnet.cli
+STAMP := $(VENV)/.installed
+
+# Figures are written to files, also where there is no screen.
+export MPLBACKEND := Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench tutorials clean
+
+help:
+	@echo "make demo       what exists, shown on the cooling model"
+	@echo "make test       lint, types and tests"
+	@echo "make lint       ruff and mypy only"
+	@echo "make bench      benchmarks/*.py"
+	@echo "make tutorials  execute tutorials/*.py (GDPNET_SMOKE=1 for small sizes)"
+	@echo "make clean      remove caches and build/ (the environment $(VENV) stays)"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "gdpnet needs Python 3.11 or later, but '$(PYTHON)' is" \
+	       "$$($(PYTHON) --version 2>&1 | head -n 1). Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet -c constraints.txt -e ".[test]"
+	@touch $@
+
+demo: $(STAMP)
+	$(GDPNET) doctor
+	$(GDPNET) inspect models/cooling --samples 2000 --html build/cooling.html
+
+lint: $(STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+# One thread a worker, or the workers' torch threads fight for the same cores.
+test: lint
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+bench: $(STAMP)
+	@set -e; found=; for script in benchmarks/*.py; do \
+	  [ -e "$$script" ] || continue; found=yes; \
+	  echo "== $$script"; $(PY) "$$script"; \
+	done; [ -n "$$found" ] || echo "benchmarks: nothing to run"
+
+tutorials: $(STAMP)
+	@set -e; found=; for script in tutorials/*.py; do \
+	  [ -e "$$script" ] || continue; found=yes; \
+	  echo "== $$script"; $(PY) "$$script"; \
+	done; [ -n "$$found" ] || echo "tutorials: nothing to run"
+
+clean:
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find gdpnet models tests -name __pycache__ -type d -prune -exec rm -rf {} +
