@@ -1,0 +1,54 @@
+"""gdpnet: rules about a network's outputs, written as Pyomo Disjunctions, satisfied exactly."""
+
+import logging
+
+from gdpnet.errors import (
+    ConflictError,
+    GdpnetError,
+    InputError,
+    ModelFileError,
+    RuleError,
+    SolverError,
+)
+from gdpnet.rules import (
+    Formula,
+    RuleModel,
+    all_of,
+    any_of,
+    implies,
+    load_rules,
+    maximum,
+    minimum,
+    none_of,
+    relu,
+    rule,
+)
+from gdpnet.solve import Projection, ProjectionInfo, Status, project
+
+__version__ = "0.1.0"
+
+logging.getLogger("gdpnet").addHandler(logging.NullHandler())
+
+__all__ = [
+    "ConflictError",
+    "Formula",
+    "GdpnetError",
+    "InputError",
+    "ModelFileError",
+    "Projection",
+    "ProjectionInfo",
+    "RuleError",
+    "RuleModel",
+    "SolverError",
+    "Status",
+    "all_of",
+    "any_of",
+    "implies",
+    "load_rules",
+    "maximum",
+    "minimum",
+    "none_of",
+    "project",
+    "relu",
+    "rule",
+]

@@ -1,0 +1,137 @@
+"""Arguments `x` and `y`, checked and brought to one shape: `batch x width`, float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gdpnet.errors import InputError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs and outputs of a batch.
+
+    Attributes:
+        x: `batch x p`, float64.
+        y: `batch x d`, float64.
+        shape: leading shape the caller used.
+        dtype: type of the caller's y (of x where there is no y).
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    shape: torch.Size
+    dtype: torch.dtype
+
+    def restore(self, value: torch.Tensor) -> torch.Tensor:
+        """A result, `batch x ...`, in the caller's leading shape."""
+        return value.reshape(*self.shape, *value.shape[1:])
+
+
+def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
+    """One argument as a floating-point tensor `... x width`.
+
+    Args:
+        value: tensor, array or nested list.
+        names: names of its columns.
+        what: what to call it in messages.
+    """
+    if isinstance(value, torch.Tensor):
+        if not value.dtype.is_floating_point:
+            raise InputError(
+                f"{what}: expected a floating-point tensor, got {value.dtype}. "
+                f"Convert it, for example with {what}.float()."
+            )
+        tensor = value
+    else:
+        try:
+            tensor = torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{what}: expected a tensor or an array of numbers, got "
+                f"{type(value).__name__} ({error})."
+            ) from None
+        if tensor.dtype.is_complex:
+            raise InputError(f"{what}: expected real numbers, got {tensor.dtype}.")
+        if not tensor.dtype.is_floating_point:
+            tensor = tensor.double()
+    if tensor.ndim == 0 or tensor.shape[-1] != len(names):
+        listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise InputError(
+            f"{what}: expected {len(names)} columns ({listed or 'none'}), got shape "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor
+
+
+def as_batch(
+    x: Any,
+    y: Any,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    y_name: str = "y",
+    finite: bool = True,
+) -> Batch:
+    """Check and flatten a pair of arguments.
+
+    Args:
+        x: inputs, `... x p`; `p` alone is used for every sample; None where the rules have none.
+        y: outputs, `... x d`; None where only x matters.
+        input_names: names of the columns of x.
+        output_names: names of the columns of y.
+        y_name: what the caller calls y.
+        finite: refuse NaN and infinity.
+    """
+    if x is None:
+        if input_names:
+            raise InputError(
+                f"x: these rules have {len(input_names)} inputs ({', '.join(input_names[:8])}); "
+                "pass x with one column for each."
+            )
+        inputs = None
+    else:
+        inputs = as_tensor(x, input_names, "x")
+    outputs = None if y is None else as_tensor(y, output_names, y_name)
+
+    if outputs is None:
+        if inputs is None:
+            inputs = torch.zeros(0, dtype=torch.float64)
+        shape, dtype = inputs.shape[:-1], inputs.dtype
+        flat_y = inputs.new_zeros(shape.numel(), 0).double()
+    else:
+        shape, dtype = outputs.shape[:-1], outputs.dtype
+        flat_y = outputs.reshape(shape.numel(), len(output_names)).double()
+    if inputs is None:
+        inputs = flat_y.new_zeros(*shape, 0)
+    if inputs.shape[:-1] != shape:
+        if inputs.ndim != 1:
+            raise InputError(
+                f"x has leading shape {tuple(inputs.shape[:-1])} and {y_name} has {tuple(shape)}; "
+                "expected the same, or a single x for all samples."
+            )
+        inputs = inputs.expand(*shape, -1)
+    if inputs.device != flat_y.device:
+        raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
+    flat_x = inputs.reshape(shape.numel(), len(input_names)).double()
+    if finite:
+        refuse_nonfinite(flat_x, "x")
+        refuse_nonfinite(flat_y, y_name)
+    return Batch(flat_x, flat_y, shape, dtype)
+
+
+def refuse_nonfinite(value: torch.Tensor, what: str) -> None:
+    """Raise where a row holds NaN or infinity, naming the rows."""
+    bad = ~value.detach().isfinite().all(1)
+    if bool(bad.any()):
+        raise InputError(f"{what}: NaN or infinity in {name_rows(bad)}.")
+
+
+def name_rows(mask: torch.Tensor) -> str:
+    """The first few rows of a mask, in words."""
+    rows = mask.nonzero().flatten().tolist()
+    listed = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+    return f"row {listed}" if len(rows) == 1 else f"{len(rows)} of {len(mask)} rows ({listed})"

@@ -1,0 +1,182 @@
+"""What a rule model consists of once it has been read: plain, immutable, without Pyomo.
+
+    z = (outputs, auxiliaries)            columns
+    a(x) z <= b(x)  or  a(x) z == b(x)    rows
+    Boolean                               an indicator: its rows hold when it is true
+    Clause                                at least one of its literals is true
+    Rule                                  a clause that is a column of the masks
+
+A Disjunction is a clause whose literals are the indicators of its disjuncts. A nested one is a
+clause guarded by its parent's indicator: required only where the parent is chosen. Logic over
+indicators arrives as further clauses, with negative literals.
+
+Literals are numbered as in SAT solvers: `+(k + 1)` says that boolean k is true, `-(k + 1)` that it
+is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from gdpnet.rules._atoms import Tree
+from gdpnet.rules._linear import Coefficient
+
+
+@dataclass(frozen=True)
+class Column:
+    """One variable of z.
+
+    Attributes:
+        name: name of the Pyomo Var.
+        lower: lower bound, -inf where there is none.
+        upper: upper bound, inf where there is none.
+        integer: whether only whole numbers are allowed.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    integer: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """`sum(coefficient * column) <= bound`, or `==`.
+
+    Attributes:
+        name: the constraint it came from (both rows of a range have the same name).
+        terms: column and coefficient of each non-zero.
+        bound: right side.
+        equality: `==` instead of `<=`.
+    """
+
+    name: str
+    terms: tuple[tuple[int, Coefficient], ...]
+    bound: Coefficient
+    equality: bool = False
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """An indicator, a BooleanVar, or a helper of a proposition.
+
+    Attributes:
+        name: where it came from.
+        true_rows: rows that hold when it is true.
+        false_rows: rows that hold when it is false (binary Vars linked to it).
+        tied: its truth value matters by itself, because it stands in logic. An untied boolean is
+            a plain disjunct: true means that its rows hold, false means nothing.
+    """
+
+    name: str
+    true_rows: tuple[int, ...] = ()
+    false_rows: tuple[int, ...] = ()
+    tied: bool = False
+
+
+@dataclass(frozen=True)
+class Clause:
+    """At least one literal is true, where all conditions hold and the guard is chosen.
+
+    Attributes:
+        name: the Disjunction or LogicalConstraint it came from.
+        literals: see the module's docstring.
+        guard: boolean under which it is required, -1 for always.
+        conditions: indices into `RuleData.conditions`; all must hold.
+        logic: part of a proposition, not a Disjunction.
+    """
+
+    name: str
+    literals: tuple[int, ...]
+    guard: int = -1
+    conditions: tuple[int, ...] = ()
+    logic: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A column of the masks: a top-level Disjunction, or a Constraint with a condition.
+
+    Attributes:
+        name: name of the component.
+        clause: its clause.
+        positions: index in the source Disjunction of each literal of the clause (deactivated
+            disjuncts have no literal).
+    """
+
+    name: str
+    clause: int
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When something applies.
+
+    Attributes:
+        owner: component it was given for.
+        tree: condition over the inputs, or None for a function.
+        function: `x (batch x p) -> bool (batch)`.
+    """
+
+    owner: str
+    tree: Tree | None = None
+    function: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class RuleData:
+    """All of a rule model.
+
+    Attributes:
+        inputs: names of the columns of x.
+        input_bounds: range of each input, (-inf, inf) where unknown.
+        outputs: number of outputs; they are the first columns.
+        columns: outputs, then auxiliaries.
+        rows: all rows.
+        global_rows: rows that always hold.
+        booleans: all booleans.
+        clauses: all clauses; a nested one stands behind the clause that holds its guard.
+        rules: columns of the masks.
+        conditions: conditions that clauses refer to.
+    """
+
+    inputs: tuple[str, ...]
+    input_bounds: tuple[tuple[float, float], ...]
+    outputs: int
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    global_rows: tuple[int, ...]
+    booleans: tuple[Boolean, ...]
+    clauses: tuple[Clause, ...]
+    rules: tuple[Rule, ...]
+    conditions: tuple[Condition, ...]
+
+    @cached_property
+    def guarded(self) -> dict[int, list[int]]:
+        """Disjunctions nested in each disjunct, by its boolean."""
+        below: dict[int, list[int]] = {}
+        for index, clause in enumerate(self.clauses):
+            if clause.guard >= 0 and not clause.logic:
+                below.setdefault(clause.guard, []).append(index)
+        return below
+
+    def subtree(self, clause: int) -> Iterator[int]:
+        """A Disjunction and all that are nested in its disjuncts."""
+        yield clause
+        for literal in self.clauses[clause].literals:
+            for nested in self.guarded.get(literal - 1, ()):
+                yield from self.subtree(nested)
+
+    def rows_below(self, clause: int) -> set[int]:
+        """Rows of a clause's literals, nested ones included."""
+        return {
+            row
+            for index in self.subtree(clause)
+            for literal in self.clauses[index].literals
+            for row in self.booleans[literal - 1].true_rows
+        }

@@ -1,0 +1,333 @@
+"""Pyomo expressions, read into linear forms, conditions and propositions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pyomo.core.expr as expressions
+import torch
+from pyomo.common.numeric_types import native_logical_types, native_numeric_types
+from pyomo.core.base.boolean_var import BooleanVarData
+from pyomo.core.base.expression import NamedExpressionData
+from pyomo.core.base.param import ParamData
+from pyomo.core.base.var import VarData
+from pyomo.core.expr import logical_expr, numeric_expr, relational_expr
+
+from gdpnet.errors import RuleError
+from gdpnet.rules import _atoms
+from gdpnet.rules._atoms import Tree
+from gdpnet.rules._linear import Coefficient, LinearForm
+from gdpnet.rules._logic import Proposition
+
+
+class ExpressionReader:
+    """Reads the expressions of one model.
+
+    Args:
+        column: column of z for a Var that is not fixed.
+        input_column: column of x for a mutable Param, or None where it is not an input.
+        boolean: index of the boolean of a BooleanVar that is not fixed.
+    """
+
+    def __init__(
+        self,
+        column: Callable[[VarData, str], int],
+        input_column: Callable[[ParamData], int | None],
+        boolean: Callable[[BooleanVarData, str], int],
+    ) -> None:
+        self._column = column
+        self._input_column = input_column
+        self._boolean = boolean
+
+    # ---- numbers -------------------------------------------------------------------------
+
+    def linear(self, expression: Any, owner: str) -> LinearForm:
+        """An expression that is linear in the variables.
+
+        Args:
+            expression: Pyomo expression or number.
+            owner: the component it stands in, for messages.
+        """
+        if expression.__class__ in native_numeric_types:
+            return LinearForm(Coefficient(float(expression)))
+        if isinstance(expression, VarData):
+            if expression.fixed:
+                return LinearForm(Coefficient(_value(expression, owner)))
+            return LinearForm(columns={self._column(expression, owner): Coefficient(1.0)})
+        if isinstance(expression, ParamData):
+            column = self._input_column(expression)
+            if column is None:
+                return LinearForm(Coefficient(_value(expression, owner)))
+            return LinearForm(Coefficient.of(("input", column)))
+        if isinstance(expression, NamedExpressionData):
+            if expression.expr is None:
+                raise RuleError(f"{owner}: Expression '{expression.name}' has no value.")
+            return self.linear(expression.expr, owner)
+        read = _READERS.get(expression.__class__)
+        if read is None:
+            raise RuleError(
+                f"{owner}: {_shown(expression)} is of a kind that rules cannot hold "
+                f"({expression.__class__.__name__}). Rules are linear in the outputs; inputs "
+                "(mutable Params) may enter through + - * / **, exp, log, abs and the like, "
+                "Expr_if, gdpnet.maximum, gdpnet.minimum and gdpnet.relu."
+            )
+        return read(self, expression, owner)
+
+    def _sum(self, expression: Any, owner: str) -> LinearForm:
+        # Adding forms one by one would copy the growing sum each time.
+        constant = Coefficient()
+        columns: dict[int, Coefficient] = {}
+        for argument in expression.args:
+            form = self.linear(argument, owner)
+            constant = constant + form.constant
+            for column, coefficient in form:
+                known = columns.get(column)
+                columns[column] = coefficient if known is None else known + coefficient
+        return LinearForm(constant, {c: a for c, a in columns.items() if not a.is_zero})
+
+    def _product(self, expression: Any, owner: str) -> LinearForm:
+        left, right = (self.linear(argument, owner) for argument in expression.args)
+        if left.is_constant:
+            return right.times(left.constant)
+        if right.is_constant:
+            return left.times(right.constant)
+        raise _nonlinear(expression, owner)
+
+    def _negation(self, expression: Any, owner: str) -> LinearForm:
+        return self.linear(expression.args[0], owner).times(Coefficient(-1.0))
+
+    def _division(self, expression: Any, owner: str) -> LinearForm:
+        above, below = (self.linear(argument, owner) for argument in expression.args)
+        if not below.is_constant:
+            raise _nonlinear(expression, owner)
+        divisor = below.constant
+        if divisor.is_number:
+            if divisor.number == 0.0:
+                raise RuleError(f"{owner}: {_shown(expression)} divides by zero.")
+            return above.times(Coefficient(1.0 / divisor.number))
+
+        def divided(coefficient: Coefficient) -> Coefficient:
+            if coefficient.is_zero:
+                return coefficient
+            return Coefficient.of(("divide", coefficient.tree(), divisor.tree()))
+
+        return LinearForm(divided(above.constant), {c: divided(a) for c, a in above})
+
+    def _power(self, expression: Any, owner: str) -> LinearForm:
+        base, exponent = (self.linear(argument, owner) for argument in expression.args)
+        if not exponent.is_constant:
+            raise _nonlinear(expression, owner)
+        if exponent.constant.is_number and exponent.constant.number in (0.0, 1.0):
+            return base if exponent.constant.number else LinearForm(Coefficient(1.0))
+        if not base.is_constant:
+            raise _nonlinear(expression, owner)
+        return _atom(("power", base.constant.tree(), exponent.constant.tree()))
+
+    def _function(self, expression: Any, owner: str) -> LinearForm:
+        name = expression.getname()
+        if name not in _atoms.FUNCTIONS:
+            raise RuleError(f"{owner}: the function '{name}' of the inputs is not known.")
+        return _atom((name, *self._constants(expression, owner)))
+
+    def _extreme(self, expression: Any, owner: str) -> LinearForm:
+        kind = "max" if isinstance(expression, numeric_expr.MaxExpression) else "min"
+        return _atom((kind, *self._constants(expression, owner)))
+
+    def _constants(self, expression: Any, owner: str) -> list[Tree]:
+        forms = [self.linear(argument, owner) for argument in expression.args]
+        if not all(form.is_constant for form in forms):
+            raise _nonlinear(expression, owner)
+        return [form.constant.tree() for form in forms]
+
+    def _if(self, expression: Any, owner: str) -> LinearForm:
+        test, then, otherwise = expression.args
+        condition = self.condition(test, owner)
+        chosen, other = self.linear(then, owner), self.linear(otherwise, owner)
+        if condition in (_atoms.TRUE, _atoms.FALSE):
+            return chosen if condition == _atoms.TRUE else other
+        if chosen.is_constant and other.is_constant:
+            return _atom(("if", condition, chosen.constant.tree(), other.constant.tree()))
+        one, zero = _atoms.number(1.0), _atoms.number(0.0)
+        switch = Coefficient.of(("if", condition, one, zero))
+        opposite = Coefficient.of(("if", condition, zero, one))
+        return chosen.times(switch) + other.times(opposite)
+
+    # ---- relations -----------------------------------------------------------------------
+
+    def rows(self, relation: Any, owner: str) -> list[tuple[LinearForm, bool]]:
+        """A relation as forms `form <= 0` (or `== 0` where the flag is set)."""
+        if isinstance(relation, relational_expr.EqualityExpression):
+            left, right = (self.linear(argument, owner) for argument in relation.args)
+            return [(left - right, True)]
+        if isinstance(relation, relational_expr.RangedExpression):
+            low, body, high = (self.linear(argument, owner) for argument in relation.args)
+            return [(low - body, False), (body - high, False)]
+        if isinstance(relation, relational_expr.InequalityExpression):
+            left, right = (self.linear(argument, owner) for argument in relation.args)
+            return [(left - right, False)]
+        raise RuleError(
+            f"{owner}: expected an equality or inequality, got {_shown(relation)} "
+            f"({relation.__class__.__name__})."
+        )
+
+    def condition(self, expression: Any, owner: str) -> Tree:
+        """A condition over the inputs."""
+        if expression.__class__ in native_logical_types:
+            return _atoms.TRUE if expression else _atoms.FALSE
+        if isinstance(expression, relational_expr.RangedExpression):
+            low, body, high = (self._input_tree(a, owner, expression) for a in expression.args)
+            first, second = ("<" if strict else "<=" for strict in _strictness(expression))
+            return ("and", _relation(first, low, body), _relation(second, body, high))
+        if isinstance(expression, relational_expr.InequalityExpression):
+            left, right = (self._input_tree(a, owner, expression) for a in expression.args)
+            return _relation("<" if expression.strict else "<=", left, right)
+        if isinstance(expression, relational_expr.EqualityExpression):
+            left, right = (self._input_tree(a, owner, expression) for a in expression.args)
+            return _relation("==", left, right)
+        if isinstance(expression, relational_expr.NotEqualExpression):
+            left, right = (self._input_tree(a, owner, expression) for a in expression.args)
+            return ("not", _relation("==", left, right))
+        if isinstance(expression, logical_expr.BooleanExpression):
+            parts = [self.condition(argument, owner) for argument in expression.args]
+            if isinstance(expression, logical_expr.AndExpression):
+                return ("and", *parts)
+            if isinstance(expression, logical_expr.OrExpression):
+                return ("or", *parts)
+            if isinstance(expression, logical_expr.NotExpression):
+                return ("not", parts[0])
+            if isinstance(expression, logical_expr.ImplicationExpression):
+                return ("or", ("not", parts[0]), parts[1])
+            if isinstance(expression, logical_expr.EquivalenceExpression):
+                return _both_or_neither(*parts)
+            if isinstance(expression, logical_expr.XorExpression):
+                return ("not", _both_or_neither(*parts))
+        raise RuleError(
+            f"{owner}: the condition {_shown(expression)} ({expression.__class__.__name__}) is "
+            "not understood. Write a relation over inputs (m.Ta >= 28), several joined by "
+            "pyo.land, pyo.lor, pyo.lnot, or a function x -> bool (batch,)."
+        )
+
+    def _input_tree(self, expression: Any, owner: str, relation: Any) -> Tree:
+        form = self.linear(expression, owner)
+        if not form.is_constant:
+            raise RuleError(
+                f"{owner}: the condition {_shown(relation)} depends on a variable. When a rule "
+                "applies is decided by the inputs alone; write what depends on outputs as a "
+                "disjunct instead (gdpnet.implies does that)."
+            )
+        return form.constant.tree()
+
+    # ---- logic ---------------------------------------------------------------------------
+
+    def proposition(self, expression: Any, owner: str) -> Proposition:
+        """A proposition over indicators and BooleanVars."""
+        if expression.__class__ in native_logical_types:
+            return ("true",) if expression else ("false",)
+        if isinstance(expression, BooleanVarData):
+            if expression.fixed:
+                return ("true",) if expression.value else ("false",)
+            return ("literal", self._boolean(expression, owner) + 1)
+        if isinstance(expression, NamedExpressionData):
+            return self.proposition(expression.expr, owner)
+        kind = _LOGIC.get(expression.__class__)
+        if kind is None:
+            raise RuleError(
+                f"{owner}: {_shown(expression)} ({expression.__class__.__name__}) cannot stand in "
+                "a LogicalConstraint that gdpnet reads. Use indicator_vars and BooleanVars with "
+                "land, lor, lnot, implies, equivalent, xor, exactly, atleast, atmost; write "
+                "relations over outputs as Disjunctions, and over inputs as active_when."
+            )
+        arguments = list(expression.args)
+        if kind in ("exactly", "atleast", "atmost"):
+            count = self.linear(arguments.pop(0), owner)
+            whole = count.is_constant and count.constant.is_number
+            if not whole or count.constant.number % 1.0 != 0.0:
+                raise RuleError(f"{owner}: {kind} needs a whole number as its first argument.")
+            parts = [self.proposition(argument, owner) for argument in arguments]
+            return (kind, int(count.constant.number), *parts)
+        return (kind, *(self.proposition(argument, owner) for argument in arguments))
+
+
+_LOGIC = {
+    logical_expr.AndExpression: "and",
+    logical_expr.OrExpression: "or",
+    logical_expr.NotExpression: "not",
+    logical_expr.ImplicationExpression: "implies",
+    logical_expr.EquivalenceExpression: "iff",
+    logical_expr.XorExpression: "xor",
+    logical_expr.ExactlyExpression: "exactly",
+    logical_expr.AtLeastExpression: "atleast",
+    logical_expr.AtMostExpression: "atmost",
+}
+
+_KINDS: dict[str, Callable[[ExpressionReader, Any, str], LinearForm]] = {
+    "SumExpression LinearExpression NPV_SumExpression": ExpressionReader._sum,
+    "ProductExpression NPV_ProductExpression MonomialTermExpression": ExpressionReader._product,
+    "DivisionExpression NPV_DivisionExpression": ExpressionReader._division,
+    "NegationExpression NPV_NegationExpression": ExpressionReader._negation,
+    "PowExpression NPV_PowExpression": ExpressionReader._power,
+    "UnaryFunctionExpression NPV_UnaryFunctionExpression": ExpressionReader._function,
+    "AbsExpression NPV_AbsExpression": ExpressionReader._function,
+    "MaxExpression NPV_MaxExpression MinExpression NPV_MinExpression": ExpressionReader._extreme,
+    "Expr_ifExpression NPV_Expr_ifExpression": ExpressionReader._if,
+}
+_READERS = {
+    getattr(numeric_expr, name): read for names, read in _KINDS.items() for name in names.split()
+}
+
+
+def _atom(tree: Tree) -> LinearForm:
+    """A tree as a form; computed at once where no input stands in it."""
+    if not _atoms.inputs_of(tree):
+        empty = torch.zeros(1, 0, dtype=torch.float64)
+        return LinearForm(Coefficient(float(_atoms.Evaluator(empty)(tree)[0])))
+    return LinearForm(Coefficient.of(tree))
+
+
+def _relation(kind: str, left: Tree, right: Tree) -> Tree:
+    if left[0] == right[0] == "number":
+        a, b = left[1], right[1]
+        holds = {"<=": a <= b, "<": a < b, "==": a == b}[kind]
+        return _atoms.TRUE if holds else _atoms.FALSE
+    return (kind, left, right)
+
+
+def _both_or_neither(p: Tree, q: Tree) -> Tree:
+    return ("or", ("and", p, q), ("and", ("not", p), ("not", q)))
+
+
+def _strictness(expression: Any) -> tuple[bool, bool]:
+    strict = expression.strict
+    return tuple(strict) if isinstance(strict, tuple) else (strict, strict)
+
+
+def _value(component: Any, owner: str) -> float:
+    value = component.value if not isinstance(component, ParamData) else _param_value(component)
+    if value is None or not math.isfinite(value):
+        raise RuleError(
+            f"{owner}: '{component.name}' is used as a constant but its value is {value}. "
+            "Give it a finite value, or name it in `inputs` (Params) or `outputs` (Vars)."
+        )
+    return float(value)
+
+
+def _param_value(param: ParamData) -> float | None:
+    try:
+        return expressions.value(param, exception=False)
+    except ValueError:  # no value was ever given
+        return None
+
+
+def _shown(expression: Any) -> str:
+    text = str(expression)
+    return f"'{text}'" if len(text) <= 80 else f"'{text[:77]}...'"
+
+
+def _nonlinear(expression: Any, owner: str) -> RuleError:
+    return RuleError(
+        f"{owner}: {_shown(expression)} is not linear in the variables. Rules are linear in the "
+        "outputs and auxiliaries; split the rule into disjuncts, or bound the term linearly. "
+        "If a Var in it is meant as an input, declare it as a mutable Param."
+    )

@@ -1,0 +1,600 @@
+"""Reads a Pyomo.GDP model into `RuleData`. The model is never changed."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.base.block import BlockData
+from pyomo.core.base.boolean_var import BooleanVarData
+from pyomo.core.base.param import Param, ParamData
+from pyomo.core.base.set import RangeSet, Set
+from pyomo.core.base.var import VarData
+from pyomo.gdp import Disjunct, Disjunction
+from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
+from pyomo.network import Port
+
+from gdpnet.errors import RuleError
+from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.rules._expressions import ExpressionReader
+from gdpnet.rules._linear import LinearForm
+from gdpnet.rules._logic import ClauseWriter
+
+logger = logging.getLogger("gdpnet")
+
+SUFFIX = "active_when"
+
+# What else a block may hold without changing the meaning of the rules.
+_PASSIVE = {
+    *(pyo.Var, pyo.Param, Set, RangeSet, pyo.Expression, pyo.BooleanVar, pyo.Suffix),
+    *(pyo.BuildAction, pyo.BuildCheck, pyo.ExternalFunction, Port, Disjunct),
+}
+
+
+def read(
+    model: Any,
+    outputs: Sequence[Any],
+    inputs: Sequence[Any] = (),
+    input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+) -> RuleData:
+    """Read a model; arguments as in `RuleModel`."""
+    return _Reader(model, outputs, inputs, input_bounds).data()
+
+
+class _Reader:
+    def __init__(
+        self, model: Any, outputs: Sequence[Any], inputs: Sequence[Any], input_bounds: Any
+    ) -> None:
+        if not isinstance(model, BlockData):
+            raise RuleError(
+                f"model: expected a Pyomo ConcreteModel or Block, got {type(model).__name__}."
+            )
+        if not model.is_constructed():
+            raise RuleError(
+                f"model '{model.name}' is not constructed. Use a ConcreteModel, or "
+                "create_instance() of the AbstractModel."
+            )
+        self.model = model
+        self.expressions = ExpressionReader(self._column, self._input_column, self._boolean_of)
+        self.rows: list[Row] = []
+        self.global_rows: list[int] = []
+        self.conditions: list[Condition] = []
+        self.columns: list[Column] = []
+        self._column_of: dict[int, int] = {}
+        self._variables: list[VarData] = []  # kept alive: `_column_of` is keyed by id
+
+        self.input_params = _expand(inputs, "inputs", _as_params)
+        self._input_of = {id(param): j for j, param in enumerate(self.input_params)}
+        self.input_bounds = self._read_input_bounds(input_bounds)
+
+        self.booleans: list[_BooleanDraft] = []
+        self._boolean_index: dict[int, int] = {}
+        self.clauses: list[Clause] = []
+        self.rules: list[Rule] = []
+        self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
+        self._xor: list[int] = []
+        self._disjuncts: dict[int, DisjunctionData] = {}
+
+        variables = _expand(outputs, "outputs", _as_variables)
+        if not variables:
+            raise RuleError("outputs: expected at least one Var, got none.")
+        for variable in variables:
+            self._new_column(variable, "outputs")
+        self.outputs = len(variables)
+
+        self._when = self._read_suffixes()
+        self._used_conditions: set[int] = set()
+
+    def data(self) -> RuleData:
+        self._region(self.model, -1, ())
+        self._check_suffixes_used()
+        self._check_orphans()
+        self._write_logic()
+        self._link_binaries()
+        self._tie()
+        return RuleData(
+            inputs=tuple(param.name for param in self.input_params),
+            input_bounds=self.input_bounds,
+            outputs=self.outputs,
+            columns=tuple(self.columns),
+            rows=tuple(self.rows),
+            global_rows=tuple(self.global_rows),
+            booleans=tuple(draft.finished() for draft in self.booleans),
+            clauses=tuple(self.clauses),
+            rules=tuple(self.rules),
+            conditions=tuple(self.conditions),
+        )
+
+    # ---- variables and inputs ------------------------------------------------------------
+
+    def _column(self, variable: VarData, owner: str) -> int:
+        column = self._column_of.get(id(variable))
+        return self._new_column(variable, owner) if column is None else column
+
+    def _new_column(self, variable: VarData, owner: str) -> int:
+        if variable.model() is not self.model.model():
+            raise RuleError(
+                f"{owner}: Var '{variable.name}' does not belong to the model "
+                f"'{self.model.name}'. Use Vars of the model that holds the rules."
+            )
+        index = len(self.columns)
+        self._column_of[id(variable)] = index
+        self._variables.append(variable)
+        name = f"Var '{variable.name}'"
+        if not (variable.is_continuous() or variable.is_integer() or variable.is_binary()):
+            raise RuleError(
+                f"{name}: the domain {variable.domain} is not understood. Use Reals, Integers, "
+                "Binary or an interval of them; other sets are Disjunctions of equalities."
+            )
+        integer = not variable.is_continuous()
+        self.columns.append(Column(variable.name, -math.inf, math.inf, integer))
+        if variable.fixed:  # only an output comes here fixed
+            lower = upper = self.expressions.linear(variable, name).constant.number
+        else:
+            lower = self._bound(variable, variable.lower, -1.0, name)
+            upper = self._bound(variable, variable.upper, 1.0, name)
+        if lower > upper:
+            raise RuleError(f"{name}: its lower bound {lower:g} is above its upper {upper:g}.")
+        if integer:
+            if not (math.isfinite(lower) and math.isfinite(upper)):
+                raise RuleError(
+                    f"{name} is integer without finite bounds. Give it bounds: they make the "
+                    "search for its value finite."
+                )
+            lower, upper = math.ceil(lower - 1e-9), math.floor(upper + 1e-9)
+            if lower > upper:
+                raise RuleError(f"{name}: no whole number lies within its bounds.")
+        self.columns[index] = Column(variable.name, float(lower), float(upper), integer)
+        return index
+
+    def _bound(self, variable: VarData, bound: Any, side: float, name: str) -> float:
+        """A bound as a number; one that depends on the inputs becomes a global row instead."""
+        unbounded = side * math.inf
+        if bound is None:
+            return unbounded
+        form = self.expressions.linear(bound, name)
+        if not form.is_constant:
+            raise RuleError(f"{name}: its bound depends on another variable.")
+        if form.constant.is_number:
+            return form.constant.number
+        which = "upper" if side > 0 else "lower"
+        variable_form = self.expressions.linear(variable, name)
+        row = variable_form - form if side > 0 else form - variable_form
+        self.global_rows += self._add_rows([(row, False)], f"{which} bound of {variable.name}")
+        return unbounded
+
+    def _input_column(self, param: ParamData) -> int | None:
+        return self._input_of.get(id(param))
+
+    def _read_input_bounds(self, given: Any) -> tuple[tuple[float, float], ...]:
+        bounds = [(-math.inf, math.inf)] * len(self.input_params)
+        if given is None:
+            return tuple(bounds)
+        if isinstance(given, Mapping) or hasattr(given, "items"):
+            names = {param.name: j for j, param in enumerate(self.input_params)}
+            for key, pair in given.items():
+                keys = [key] if isinstance(key, str) else [p.name for p in _as_params(key) or ()]
+                for name in keys or [str(key)]:
+                    if name not in names:
+                        raise RuleError(
+                            f"input_bounds: '{name}' is not among the inputs "
+                            f"({', '.join(names) or 'there are none'})."
+                        )
+                    bounds[names[name]] = _interval(pair, name)
+        else:
+            pairs = list(given)
+            if len(pairs) != len(bounds):
+                raise RuleError(
+                    f"input_bounds: expected {len(bounds)} pairs, one an input, got {len(pairs)}."
+                )
+            bounds = [
+                _interval(pair, param.name)
+                for pair, param in zip(pairs, self.input_params, strict=True)
+            ]
+        return tuple(bounds)
+
+    # ---- conditions ----------------------------------------------------------------------
+
+    def _read_suffixes(self) -> dict[int, tuple[Any, Any]]:
+        """Component and condition of every entry of an `active_when` Suffix."""
+        when: dict[int, tuple[Any, Any]] = {}
+        regions = self.model.block_data_objects(active=True, descend_into=(pyo.Block, Disjunct))
+        for block in regions:
+            suffix = block.component(SUFFIX)
+            if suffix is None:
+                continue
+            if suffix.ctype is not pyo.Suffix:
+                raise RuleError(
+                    f"'{suffix.name}' is a {suffix.ctype.__name__}; the name '{SUFFIX}' is "
+                    "reserved for the Suffix that says when rules apply. Rename it."
+                )
+            for component, condition in suffix.items():
+                kind = getattr(component, "ctype", None)
+                if kind not in (Disjunction, pyo.Constraint, pyo.Block, pyo.LogicalConstraint):
+                    raise RuleError(
+                        f"{SUFFIX}: '{component}' is not a Disjunction, Constraint, "
+                        "LogicalConstraint or Block, so no condition can be put on it."
+                    )
+                if id(component) in when:
+                    raise RuleError(
+                        f"{SUFFIX}: '{component.name}' has two conditions. Join them with "
+                        "pyo.land or pyo.lor."
+                    )
+                when[id(component)] = (component, condition)
+        return when
+
+    def _conditions_of(self, data: Any) -> tuple[int, ...]:
+        """Conditions put on a component: on the data itself and on its container."""
+        found = []
+        container = data.parent_component()
+        for component in [data] if container is data else [container, data]:
+            entry = self._when.get(id(component))
+            if entry is None:
+                continue
+            self._used_conditions.add(id(component))
+            found.append(self._add_condition(component.name, entry[1]))
+        return tuple(found)
+
+    def _add_condition(self, owner: str, given: Any) -> int:
+        if callable(given) and not hasattr(given, "is_expression_type"):
+            condition = Condition(owner, function=given)
+        else:
+            tree = self.expressions.condition(given, f"{SUFFIX} of '{owner}'")
+            condition = Condition(owner, tree=tree)
+        if condition not in self.conditions:
+            self.conditions.append(condition)
+        return self.conditions.index(condition)
+
+    def _check_suffixes_used(self) -> None:
+        for key, (component, _) in self._when.items():
+            active = getattr(component, "active", True)
+            if key not in self._used_conditions and active and not _is_empty(component):
+                raise RuleError(
+                    f"{SUFFIX}: '{component.name}' is no active part of the model "
+                    f"'{self.model.name}', so its condition would have no effect."
+                )
+
+    # ---- rows ----------------------------------------------------------------------------
+
+    def _add_rows(self, forms: Sequence[tuple[LinearForm, bool]], name: str) -> list[int]:
+        added = []
+        for form, equality in forms:
+            bound = form.constant.scaled(-1.0)
+            if bound.is_number and not math.isfinite(bound.number):
+                if bound.number == math.inf and not equality:
+                    continue  # <= inf says nothing
+                raise RuleError(f"Constraint '{name}' can never hold: its bound is not finite.")
+            added.append(len(self.rows))
+            self.rows.append(Row(name, tuple(sorted(form)), bound, equality))
+        return added
+
+    # ---- blocks --------------------------------------------------------------------------
+
+    def _region(self, block: Any, guard: int, conditions: tuple[int, ...]) -> None:
+        """Reads a block: the model, a sub-block, or a disjunct (then `guard` is its boolean)."""
+        for component in block.component_objects(descend_into=False):
+            if component.is_reference():
+                continue  # what it refers to is read where it stands
+            kind = component.ctype
+            if kind is pyo.Objective:
+                if component.active:
+                    logger.info("Objective '%s' is ignored: the distance to the prediction is "
+                                "what gdpnet minimises.", component.name)  # fmt: skip
+                continue
+            if kind in _PASSIVE or (hasattr(component, "active") and not component.active):
+                continue
+            read = {
+                pyo.Constraint: self._constraint,
+                Disjunction: self._disjunction,
+                pyo.LogicalConstraint: self._logical_constraint,
+                pyo.Block: self._block,
+            }.get(kind)
+            if read is None:
+                raise RuleError(
+                    f"'{component.name}' is a {kind.__name__}, which gdpnet does not understand. "
+                    "Write it with Constraints and Disjunctions, or deactivate it."
+                )
+            for data in component.values():
+                if data.active:
+                    read(data, guard, conditions)
+
+    def _block(self, block: Any, guard: int, conditions: tuple[int, ...]) -> None:
+        self._region(block, guard, conditions + self._conditions_of(block))
+
+    def _constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
+        name = data.name
+        forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
+        rows = self._add_rows(forms, name)
+        conditions = conditions + self._conditions_of(data)
+        if not conditions:
+            (self.global_rows if guard < 0 else self.booleans[guard].true_rows).extend(rows)
+            return
+        # A constraint with a condition is a rule with one disjunct.
+        boolean = self._new_boolean(name)
+        self.booleans[boolean].true_rows += rows
+        self._add_disjunction(name, (boolean + 1,), (0,), guard, conditions)
+
+    def _logical_constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
+        # Read last: it may name indicators of disjuncts that come later.
+        self._logic.append((data, guard, conditions + self._conditions_of(data)))
+
+    # ---- disjunctions --------------------------------------------------------------------
+
+    def _disjunction(self, data: DisjunctionData, guard: int, conditions: tuple[int, ...]) -> None:
+        name = data.name
+        conditions = conditions + self._conditions_of(data)
+        literals, positions, forced = [], [], []
+        for position, disjunct in enumerate(data.disjuncts):
+            other = self._disjuncts.get(id(disjunct))
+            if other is not None:
+                both = f"'{other.name}' and '{name}'"
+                where = both if other is not data else f"'{name}' twice"
+                raise RuleError(
+                    f"Disjunct '{disjunct.name}' stands in {where}. A Disjunct belongs to one "
+                    "Disjunction; write a second Disjunct with the same constraints."
+                )
+            self._disjuncts[id(disjunct)] = data
+            indicator = disjunct.indicator_var
+            if not disjunct.active or (indicator.fixed and not indicator.value):
+                continue
+            boolean = self._new_boolean(disjunct.name)
+            self._boolean_index[id(indicator)] = boolean
+            self.booleans[boolean].source = indicator
+            literals.append(boolean + 1)
+            positions.append(position)
+            if indicator.fixed:
+                forced.append(boolean + 1)
+        if not literals:
+            raise RuleError(
+                f"Disjunction '{name}' has no active disjunct, so it can never hold. Activate "
+                "one, or deactivate the Disjunction."
+            )
+        clause = self._add_disjunction(name, tuple(literals), tuple(positions), guard, conditions)
+        for literal in forced:
+            self._add_clause(name, (literal,), guard, conditions)
+            self.booleans[literal - 1].tied = True
+        if data.xor:
+            self._xor.append(clause)
+        active = [d for d in data.disjuncts if id(d.indicator_var) in self._boolean_index]
+        for disjunct in active:
+            self._region(disjunct, self._boolean_index[id(disjunct.indicator_var)], ())
+
+    def _add_disjunction(
+        self,
+        name: str,
+        literals: tuple[int, ...],
+        positions: tuple[int, ...],
+        guard: int,
+        conditions: tuple[int, ...],
+    ) -> int:
+        clause = len(self.clauses)
+        self.clauses.append(Clause(name, literals, guard, conditions))
+        for literal in literals:
+            self.booleans[literal - 1].clause = clause
+        if guard < 0:
+            self.rules.append(Rule(name, clause, positions))
+        return clause
+
+    def _check_orphans(self) -> None:
+        every = self.model.component_data_objects(
+            Disjunct, active=True, descend_into=(pyo.Block, Disjunct)
+        )
+        for disjunct in every:
+            if id(disjunct) not in self._disjuncts and not _below_inactive(disjunct, self.model):
+                raise RuleError(
+                    f"Disjunct '{disjunct.name}' is active but stands in no active Disjunction. "
+                    "Deactivate it too, or add it to one."
+                )
+
+    # ---- logic ---------------------------------------------------------------------------
+
+    def _new_boolean(self, name: str) -> int:
+        self.booleans.append(_BooleanDraft(name))
+        return len(self.booleans) - 1
+
+    def _boolean_of(self, variable: BooleanVarData, owner: str) -> int:
+        """Boolean of an indicator or BooleanVar that stands in a proposition."""
+        index = self._boolean_index.get(id(variable))
+        if index is None:
+            if isinstance(variable.parent_block(), DisjunctData):
+                disjunct = variable.parent_block()
+                if disjunct.indicator_var is variable:
+                    raise RuleError(
+                        f"{owner}: it names the indicator of Disjunct '{disjunct.name}', which "
+                        "stands in no active Disjunction. Fix the indicator, or activate the "
+                        "Disjunction."
+                    )
+            if variable.model() is not self.model.model():
+                raise RuleError(
+                    f"{owner}: BooleanVar '{variable.name}' does not belong to the model "
+                    f"'{self.model.name}'."
+                )
+            index = self._new_boolean(variable.name)
+            self._boolean_index[id(variable)] = index
+            self.booleans[index].source = variable
+        self.booleans[index].tied = True
+        return index
+
+    def _write_logic(self) -> None:
+        writer = ClauseWriter(self._new_helper)
+        for data, guard, conditions in self._logic:
+            owner = f"LogicalConstraint '{data.name}'"
+            proposition = self.expressions.proposition(data.expr, owner)
+            # A proposition that names an indicator of an inactive rule is dropped.
+            for literal in _literals(proposition):
+                conditions += self._rule_conditions(abs(literal) - 1)
+            if guard >= 0:
+                self.booleans[guard].tied = True
+            for literals in writer.clauses(proposition, data.name):
+                self._add_clause(data.name, literals, guard, tuple(dict.fromkeys(conditions)))
+
+    def _add_clause(
+        self, name: str, literals: tuple[int, ...], guard: int, conditions: tuple[int, ...]
+    ) -> None:
+        self.clauses.append(Clause(name, literals, guard, conditions, logic=True))
+
+    def _new_helper(self, name: str) -> int:
+        helper = self._new_boolean(name)
+        self.booleans[helper].tied = True
+        return helper
+
+    def _rule_conditions(self, boolean: int) -> tuple[int, ...]:
+        """Conditions of the rule an indicator belongs to, its parents' included."""
+        clause = self.booleans[boolean].clause
+        if clause < 0:
+            return ()
+        found = self.clauses[clause].conditions
+        guard = self.clauses[clause].guard
+        return found if guard < 0 else found + self._rule_conditions(guard)
+
+    def _link_binaries(self) -> None:
+        """Ties an indicator to its binary Var where that Var stands in a constraint."""
+        for boolean in self.booleans:
+            binary = None if boolean.source is None else boolean.source.get_associated_binary()
+            column = None if binary is None else self._column_of.get(id(binary))
+            if column is None:
+                continue
+            form = LinearForm(columns=self.expressions.linear(binary, boolean.name).columns)
+            one = self.expressions.linear(1.0, boolean.name)
+            boolean.true_rows += self._add_rows([(form - one, True)], boolean.name)
+            boolean.false_rows += self._add_rows([(form, True)], boolean.name)
+            boolean.tied = True
+
+    def _tie(self) -> None:
+        """Spreads `tied`, and writes XOR out where truth values matter."""
+        changed = True
+        while changed:
+            changed = False
+            for index in self._xor:
+                literals = self.clauses[index].literals
+                if self._any_tied(literals):
+                    changed |= self._mark(literals)
+            for clause in self.clauses:
+                if clause.guard >= 0 and self._any_tied(clause.literals):
+                    changed |= self._mark((clause.guard + 1,))
+        for index in self._xor:
+            clause = self.clauses[index]
+            if not self._any_tied(clause.literals):
+                continue
+            conditions = tuple(dict.fromkeys(self._rule_conditions(clause.literals[0] - 1)))
+            for one, other in combinations(clause.literals, 2):
+                self._add_clause(clause.name, (-one, -other), -1, conditions)
+            if clause.guard >= 0:  # as in Pyomo: the children of an unchosen parent are false
+                for literal in clause.literals:
+                    self._add_clause(clause.name, (-literal, clause.guard + 1), -1, conditions)
+
+    def _any_tied(self, literals: Sequence[int]) -> bool:
+        return any(self.booleans[abs(literal) - 1].tied for literal in literals)
+
+    def _mark(self, literals: Sequence[int]) -> bool:
+        untied = [k for k in literals if not self.booleans[abs(k) - 1].tied]
+        for literal in untied:
+            self.booleans[abs(literal) - 1].tied = True
+        return bool(untied)
+
+
+class _BooleanDraft:
+    """A boolean while the model is being read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.true_rows: list[int] = []
+        self.false_rows: list[int] = []
+        self.tied = False
+        self.clause = -1  # the Disjunction it is an indicator of
+        self.source: Any = None  # the Pyomo BooleanVar, where it has one
+
+    def finished(self) -> Boolean:
+        return Boolean(self.name, tuple(self.true_rows), tuple(self.false_rows), self.tied)
+
+
+def _literals(proposition: tuple[Any, ...]) -> Iterator[int]:
+    if proposition[0] == "literal":
+        yield proposition[1]
+        return
+    for part in proposition[1:]:
+        if isinstance(part, tuple):
+            yield from _literals(part)
+
+
+def _expand(
+    given: Sequence[Any], what: str, expand: Callable[[Any], list[Any] | None]
+) -> list[Any]:
+    """Components and whole indexed components as one list of data, in the given order."""
+    if hasattr(given, "ctype"):  # a single component instead of a list
+        given = [given]
+    found: list[Any] = []
+    seen: set[int] = set()
+    kind = {"outputs": "a Var", "inputs": "a mutable Param"}[what]
+    for item in given:
+        data = expand(item)
+        if data is None:
+            raise RuleError(f"{what}: expected {kind}, got {_called(item)}.{_hint(item, what)}")
+        for one in data:
+            if id(one) in seen:
+                raise RuleError(f"{what}: '{one.name}' is listed twice. List each once.")
+            seen.add(id(one))
+            found.append(one)
+    return found
+
+
+def _as_variables(item: Any) -> list[Any] | None:
+    if isinstance(item, VarData):
+        return [item]
+    if getattr(item, "ctype", None) is pyo.Var:
+        return list(item.values())
+    return None
+
+
+def _as_params(item: Any) -> list[Any] | None:
+    if isinstance(item, ParamData):
+        container = item.parent_component()
+        return [item] if container.mutable else None
+    if getattr(item, "ctype", None) is Param and item.mutable:
+        return [item[index] for index in item.index_set()]
+    return None
+
+
+def _called(item: Any) -> str:
+    name = getattr(item, "name", None)
+    kind = getattr(getattr(item, "ctype", None), "__name__", type(item).__name__)
+    return f"{item!r} ({kind})" if name is None else f"'{name}' ({kind})"
+
+
+def _hint(item: Any, what: str) -> str:
+    kind = getattr(item, "ctype", None)
+    if what == "inputs" and (kind is Param or isinstance(item, int | float)):
+        return " Declare the Param with mutable=True: an immutable one is a number to Pyomo."
+    if what == "inputs" and kind is pyo.Var:
+        return " An input is data, not a decision: declare it as Param(mutable=True)."
+    return ""
+
+
+def _interval(pair: Any, name: str) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in pair)
+    except (TypeError, ValueError):
+        raise RuleError(
+            f"input_bounds: expected a pair (low, high) for '{name}', got {pair!r}."
+        ) from None
+    if not low <= high:
+        raise RuleError(f"input_bounds: the range of '{name}' is empty: {low:g} to {high:g}.")
+    return low, high
+
+
+def _is_empty(component: Any) -> bool:
+    return hasattr(component, "is_indexed") and component.is_indexed() and len(component) == 0
+
+
+def _below_inactive(disjunct: Any, model: Any) -> bool:
+    """Whether a Disjunct lies in a part of the model that is switched off."""
+    block = disjunct.parent_block()
+    while block is not None and block is not model:
+        if not block.active:
+            return True
+        block = block.parent_block()
+    return False

@@ -1,0 +1,156 @@
+"""The rows of a rule model as tensors, evaluated for a batch of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gdpnet.rules._atoms import Evaluator, Tree
+from gdpnet.rules._data import Row
+from gdpnet.rules._linear import Coefficient
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """Rows for a batch; coefficients that do not depend on x are held once.
+
+    Attributes:
+        shared: coefficients, `rows x n`; rows listed in `varying` hold their constant part only.
+        varying: indices of the rows whose coefficients depend on x, `k`.
+        coefficients: coefficients of those rows, `batch x k x n`.
+        bound: right sides, `batch x rows` (an expanded view where nothing depends on x).
+        equality: which rows are equalities, `rows`.
+    """
+
+    shared: torch.Tensor
+    varying: torch.Tensor
+    coefficients: torch.Tensor
+    bound: torch.Tensor
+    equality: torch.Tensor
+
+    def scale(self) -> torch.Tensor:
+        """`max(1, |b|, max|a|)` of each row, `batch x rows`: what `tol` is relative to."""
+        largest = self.shared.abs().amax(1).clamp(min=1.0)
+        scale = torch.maximum(self.bound.abs(), largest)
+        if len(self.varying):
+            rows = self.coefficients.abs().amax(2).clamp(min=1.0)
+            exact = torch.maximum(self.bound[:, self.varying].abs(), rows)
+            scale = scale.index_copy(1, self.varying, exact)
+        return scale
+
+    def activity(self, z: torch.Tensor) -> torch.Tensor:
+        """`a z` of each row.
+
+        Args:
+            z: values of the columns, `batch x n`.
+
+        Returns:
+            `batch x rows`.
+        """
+        activity = z @ self.shared.T
+        if len(self.varying):
+            exact = (self.coefficients @ z.unsqueeze(2)).squeeze(2)
+            activity = activity.index_copy(1, self.varying, exact)
+        return activity
+
+    def residual(self, z: torch.Tensor) -> torch.Tensor:
+        """Scaled violation of each row, 0 where it holds.
+
+        Args:
+            z: values of the columns, `batch x n`.
+
+        Returns:
+            `batch x rows`.
+        """
+        excess = self.activity(z) - self.bound
+        excess = torch.where(self.equality, excess.abs(), excess.clamp(min=0.0))
+        return excess / self.scale()
+
+    def unusable(self) -> torch.Tensor:
+        """Samples with a coefficient that is not a finite number, bool `batch`."""
+        bad = ~self.bound.isfinite().all(1)
+        if len(self.varying):
+            bad = bad | ~self.coefficients.flatten(1).isfinite().all(1)
+        return bad
+
+
+class RowTable:
+    """`data = constant + M psi(x)`: constants and the sparse map of the atoms psi.
+
+    Args:
+        rows: rows of the model.
+        columns: number of columns of z.
+    """
+
+    def __init__(self, rows: Sequence[Row], columns: int) -> None:
+        self.columns = columns
+        self.rows = len(rows)
+        self.atoms: list[Tree] = []
+        known: dict[Tree, int] = {}
+        shared = torch.zeros(len(rows), columns, dtype=torch.float64)
+        bound = torch.zeros(len(rows), dtype=torch.float64)
+        left: list[tuple[int, int, int, float]] = []
+        right: list[tuple[int, int, float]] = []
+
+        def atoms_of(coefficient: Coefficient) -> list[tuple[int, float]]:
+            for atom in coefficient.atoms:
+                if atom not in known:
+                    known[atom] = len(self.atoms)
+                    self.atoms.append(atom)
+            return [(known[atom], c) for atom, c in coefficient.atoms.items()]
+
+        for i, row in enumerate(rows):
+            for column, coefficient in row.terms:
+                shared[i, column] = coefficient.number
+                left += [(i, column, atom, c) for atom, c in atoms_of(coefficient)]
+            bound[i] = row.bound.number
+            right += [(i, atom, c) for atom, c in atoms_of(row.bound)]
+
+        varying = sorted({i for i, *_ in left})
+        place = {row: k for k, row in enumerate(varying)}
+        integers = torch.int64
+        self._tensors = {
+            "shared": shared,
+            "bound": bound,
+            "equality": torch.tensor([row.equality for row in rows], dtype=torch.bool),
+            "varying": torch.tensor(varying, dtype=integers),
+            "left_to": torch.tensor([place[i] * columns + j for i, j, *_ in left], dtype=integers),
+            "left_atom": torch.tensor([a for _, _, a, _ in left], dtype=integers),
+            "left_by": torch.tensor([c for *_, c in left], dtype=torch.float64),
+            "right_to": torch.tensor([i for i, _, _ in right], dtype=integers),
+            "right_atom": torch.tensor([a for _, a, _ in right], dtype=integers),
+            "right_by": torch.tensor([c for *_, c in right], dtype=torch.float64),
+        }
+        self._on: dict[torch.device, dict[str, torch.Tensor]] = {}
+
+    def _at(self, device: torch.device) -> dict[str, torch.Tensor]:
+        if device.type == "cpu":
+            return self._tensors
+        if device not in self._on:
+            self._on[device] = {k: v.to(device) for k, v in self._tensors.items()}
+        return self._on[device]
+
+    def evaluate(self, x: torch.Tensor) -> RowValues:
+        """Rows for a batch of inputs, differentiable in x.
+
+        Args:
+            x: inputs, `batch x p`, float64.
+        """
+        at = self._at(x.device)
+        batch = len(x)
+        bound = at["bound"].expand(batch, self.rows)
+        coefficients = x.new_empty(batch, 0, self.columns)
+        if self.atoms:
+            evaluate = Evaluator(x)
+            psi = torch.stack([evaluate(atom) for atom in self.atoms], 1)
+            if len(at["right_to"]):
+                moving = psi[:, at["right_atom"]] * at["right_by"]
+                bound = bound.index_add(1, at["right_to"], moving)
+            if len(at["left_to"]):
+                constant = at["shared"][at["varying"]].flatten().expand(batch, -1)
+                moving = psi[:, at["left_atom"]] * at["left_by"]
+                coefficients = constant.index_add(1, at["left_to"], moving)
+                coefficients = coefficients.view(batch, -1, self.columns)
+        return RowValues(at["shared"], at["varying"], coefficients, bound, at["equality"])
