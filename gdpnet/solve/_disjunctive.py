@@ -1,0 +1,326 @@
+"""A disjunctive linear program for one sample, and two ways to solve it exactly.
+
+    minimise cost v   over v within its bounds, the global rows, and for every required clause
+                      the rows of one of its true literals
+
+Projection, least violation and feasibility are all of this form. `solve_milp` writes it as a
+mixed-integer program by big-M; where no big-M exists (an unbounded variable), `solve_search`
+branches on broken clauses and solves a linear program at every node.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gdpnet.rules._data import Boolean, Clause
+from gdpnet.solve import _highs
+from gdpnet.solve._linear import Answer, LinearProgram, Outcome, Solver
+
+# A literal holds at a node's point if its rows do within this; rows are of the order of 1.
+_HOLDS = 1e-9
+
+
+@dataclass(frozen=True)
+class DisjunctiveProgram:
+    """See the module's docstring.
+
+    Attributes:
+        cost: `n`.
+        matrix: `rows x n`.
+        bound: right sides, `rows`.
+        equality: bool `rows`.
+        lower: `n`.
+        upper: `n`.
+        integer: bool `n`.
+        global_rows: rows that always hold.
+        booleans: what their literals stand for.
+        clauses: the required ones; a guarded one is required where its guard is true.
+    """
+
+    cost: np.ndarray
+    matrix: np.ndarray
+    bound: np.ndarray
+    equality: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    integer: np.ndarray
+    global_rows: Sequence[int]
+    booleans: Sequence[Boolean]
+    clauses: Sequence[Clause]
+
+    def linear(self, rows: Sequence[int]) -> LinearProgram:
+        """The linear program over the global rows and `rows`."""
+        index = np.fromiter(dict.fromkeys([*self.global_rows, *rows]), dtype=np.int64)
+        upper = self.bound[index]
+        lower = np.where(self.equality[index], upper, -np.inf)
+        return LinearProgram(
+            *(self.cost, self.matrix[index], lower, upper, self.lower, self.upper, self.integer)
+        )
+
+    def rows_of(self, literals: Sequence[int]) -> list[int]:
+        """Rows that a set of true literals enforces."""
+        rows: list[int] = []
+        for literal in literals:
+            boolean = self.booleans[abs(literal) - 1]
+            rows += boolean.true_rows if literal > 0 else boolean.false_rows
+        return rows
+
+
+@dataclass(frozen=True)
+class DisjunctiveAnswer:
+    """What was found.
+
+    Attributes:
+        outcome: how it ended.
+        point: `n`, where one was found.
+        value: `cost point`.
+        bound: proved lower bound on the optimal value.
+        literals: literals that are true at the point.
+        nodes: linear programs solved.
+    """
+
+    outcome: Outcome
+    point: np.ndarray | None = None
+    value: float = np.inf
+    bound: float = -np.inf
+    literals: frozenset[int] = frozenset()
+    nodes: int = 0
+
+
+def solve(
+    program: DisjunctiveProgram, solver: Solver = _highs.solve, time_limit: float | None = None
+) -> DisjunctiveAnswer:
+    """By MILP where big-M exists, else by search."""
+    answer = solve_milp(program, solver, time_limit)
+    return solve_search(program, solver, time_limit) if answer is None else answer
+
+
+def polish(
+    program: DisjunctiveProgram, answer: DisjunctiveAnswer, solver: Solver = _highs.solve
+) -> DisjunctiveAnswer:
+    """Solve again with the chosen literals and whole numbers fixed: no big-M, a vertex."""
+    if answer.point is None:
+        return answer
+    whole = np.rint(answer.point)
+    fixed = replace(
+        program,
+        lower=np.where(program.integer, whole, program.lower),
+        upper=np.where(program.integer, whole, program.upper),
+        integer=np.zeros_like(program.integer),
+    )
+    found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), None)
+    if found.outcome is not Outcome.OPTIMAL or found.point is None:
+        return answer
+    return replace(answer, point=found.point, value=float(program.cost @ found.point))
+
+
+# ---- big-M --------------------------------------------------------------------------------
+
+
+def solve_milp(
+    program: DisjunctiveProgram, solver: Solver = _highs.solve, time_limit: float | None = None
+) -> DisjunctiveAnswer | None:
+    """One mixed-integer program; None where a row that can be switched off is unbounded."""
+    relevant = sorted(
+        {abs(literal) - 1 for clause in program.clauses for literal in clause.literals}
+        | {clause.guard for clause in program.clauses if clause.guard >= 0}
+    )
+    place = {boolean: len(program.cost) + k for k, boolean in enumerate(relevant)}
+    columns = len(program.cost) + len(relevant)
+    rows: list[np.ndarray] = []
+    upper: list[float] = []
+
+    def add(row: np.ndarray, bound: float, switch: int | None, on: bool) -> bool:
+        """`row v <= bound` where the switch is on; False where no big-M exists."""
+        full = np.zeros(columns)
+        full[: len(row)] = row
+        if switch is not None:
+            with np.errstate(invalid="ignore"):
+                reach = np.where(row > 0, row * program.upper, row * program.lower)
+            slack = float(np.where(row == 0, 0.0, reach).sum()) - bound
+            if not np.isfinite(slack):
+                return False
+            if slack <= 0.0:
+                return True  # it holds anyway
+            full[place[switch]] = slack if on else -slack
+            bound = bound + slack if on else bound
+        rows.append(full)
+        upper.append(bound)
+        return True
+
+    def add_all(indices: Sequence[int], switch: int | None, on: bool = True) -> bool:
+        for i in indices:
+            if not add(program.matrix[i], program.bound[i], switch, on):
+                return False
+            if program.equality[i] and not add(-program.matrix[i], -program.bound[i], switch, on):
+                return False
+        return True
+
+    for index in relevant:
+        boolean = program.booleans[index]
+        if not add_all(boolean.true_rows, index) or not add_all(boolean.false_rows, index, False):
+            return None
+    for clause in program.clauses:
+        full = np.zeros(columns)
+        bound = -1.0
+        for literal in clause.literals:
+            full[place[abs(literal) - 1]] -= np.sign(literal)
+            bound += literal < 0
+        if clause.guard >= 0:
+            full[place[clause.guard]] += 1.0
+            bound += 1.0
+        rows.append(full)
+        upper.append(bound)
+
+    plain = program.linear(())
+    extra = np.zeros((len(plain.matrix), len(relevant)))
+    matrix = np.vstack([np.hstack([plain.matrix, extra]), *[row[None] for row in rows]])
+    ones, zeros = np.ones(len(relevant)), np.zeros(len(relevant))
+    answer = solver(
+        LinearProgram(
+            cost=np.concatenate([program.cost, zeros]),
+            matrix=matrix,
+            row_lower=np.concatenate([plain.row_lower, np.full(len(rows), -np.inf)]),
+            row_upper=np.concatenate([plain.row_upper, upper]),
+            lower=np.concatenate([program.lower, zeros]),
+            upper=np.concatenate([program.upper, ones]),
+            integer=np.concatenate([program.integer, ones.astype(bool)]),
+        ),
+        time_limit,
+    )
+    if answer.point is None:
+        return DisjunctiveAnswer(answer.outcome, nodes=1)
+    size = len(program.cost)
+    literals = frozenset(
+        boolean + 1 if answer.point[place[boolean]] > 0.5 else -(boolean + 1)
+        for boolean in relevant
+    )
+    point = answer.point[:size]
+    value = float(program.cost @ point)
+    return DisjunctiveAnswer(answer.outcome, point, value, answer.bound, literals, 1)
+
+
+# ---- search -------------------------------------------------------------------------------
+
+
+def solve_search(
+    program: DisjunctiveProgram,
+    solver: Solver = _highs.solve,
+    time_limit: float | None = None,
+    first: bool = False,
+) -> DisjunctiveAnswer:
+    """Branch on broken clauses, depth first, nearest child first; needs no bounds.
+
+    Args:
+        program: what to solve.
+        solver: solves the nodes.
+        time_limit: seconds for the whole search.
+        first: stop at the first feasible point.
+    """
+    search = _Search(program, solver, time_limit, first)
+    return search.run()
+
+
+class _Search:
+    def __init__(
+        self, program: DisjunctiveProgram, solver: Solver, time_limit: float | None, first: bool
+    ) -> None:
+        self.program = program
+        self.solver = solver
+        self.first = first
+        self.deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.nodes = 0
+        self.best = DisjunctiveAnswer(Outcome.INFEASIBLE)
+        self.guarded: dict[int, list[Clause]] = {}
+        for clause in program.clauses:
+            self.guarded.setdefault(clause.guard, []).append(clause)
+
+    def run(self) -> DisjunctiveAnswer:
+        root = self._solve(frozenset())
+        if root.outcome not in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
+            return DisjunctiveAnswer(root.outcome, nodes=1)
+        stack = [(root, frozenset[int]())]
+        while stack:
+            answer, literals = stack.pop()
+            if answer.point is None or not self._improves(answer):
+                continue
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return replace(self.best, outcome=Outcome.LIMIT, bound=root.bound)
+            broken = self._broken(answer.point, literals)
+            if broken is None:
+                value = float(self.program.cost @ answer.point)
+                true = self._true_literals(answer.point, literals)
+                self.best = DisjunctiveAnswer(
+                    Outcome.OPTIMAL, answer.point, value, value, true, self.nodes
+                )
+                if self.first:
+                    break
+                continue
+            children = []
+            refused: list[int] = []
+            for literal in broken.literals:
+                if -literal in literals:
+                    continue
+                child = literals | {literal}
+                if self.program.booleans[abs(literal) - 1].tied:
+                    # Children need not repeat each other: later ones refuse earlier literals.
+                    child |= {-k for k in refused}
+                    refused.append(literal)
+                children.append((self._solve(child), child))
+            children.sort(key=lambda child: -child[0].bound)
+            stack += children
+        return replace(self.best, nodes=self.nodes)
+
+    def _solve(self, literals: frozenset[int]) -> Answer:
+        self.nodes += 1
+        return self.solver(self.program.linear(self.program.rows_of(sorted(literals))), None)
+
+    def _improves(self, answer: Answer) -> bool:
+        return self.best.point is None or answer.bound < self.best.value - 1e-12
+
+    def _broken(self, point: np.ndarray, literals: frozenset[int]) -> Clause | None:
+        required = list(self.guarded.get(-1, ()))
+        for literal in literals:
+            if literal > 0:
+                required += self.guarded.get(literal - 1, ())
+        for clause in required:
+            if not any(self._holds(literal, point, literals) for literal in clause.literals):
+                return clause
+        return None
+
+    def _holds(self, literal: int, point: np.ndarray, literals: frozenset[int]) -> bool:
+        boolean = self.program.booleans[abs(literal) - 1]
+        if boolean.tied or literal < 0:
+            return literal in literals
+        return self._rows_hold(boolean.true_rows, point) and all(
+            any(self._holds(inner, point, literals) for inner in clause.literals)
+            for clause in self.guarded.get(literal - 1, ())
+        )
+
+    def _rows_hold(self, rows: Sequence[int], point: np.ndarray) -> bool:
+        if not rows:
+            return True
+        index = list(rows)
+        matrix, bound = self.program.matrix[index], self.program.bound[index]
+        excess = matrix @ point - bound
+        excess = np.where(self.program.equality[index], np.abs(excess), excess)
+        scale = np.maximum(1.0, np.maximum(np.abs(bound), np.abs(matrix).max(1)))
+        return bool((excess <= _HOLDS * scale).all())
+
+    def _true_literals(self, point: np.ndarray, literals: frozenset[int]) -> frozenset[int]:
+        """The literals chosen, and of each required clause one that holds at the point."""
+        true = set(literals)
+        required = list(self.guarded.get(-1, ()))
+        for literal in literals:
+            required += self.guarded.get(literal - 1, ()) if literal > 0 else ()
+        while required:
+            clause = required.pop()
+            chosen = next(k for k in clause.literals if self._holds(k, point, literals))
+            if chosen not in true:
+                true.add(chosen)
+                required += self.guarded.get(chosen - 1, ())
+        return frozenset(true)

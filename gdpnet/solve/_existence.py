@@ -1,0 +1,169 @@
+"""Satisfaction where rows alone do not decide it: auxiliaries, and logic over indicators.
+
+With auxiliaries a small program is solved for each sample. With logic alone the truth values are
+found by propagation, once for each pattern of disjuncts that hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from gdpnet.errors import SolverError
+from gdpnet.rules._batch import Batch
+from gdpnet.rules._data import Clause
+from gdpnet.rules._logic import find_assignment
+from gdpnet.rules.model import Evaluated, RuleModel
+from gdpnet.solve import _disjunctive
+from gdpnet.solve._linear import Outcome
+from gdpnet.solve._sample import Sample
+
+
+def satisfied(rules: RuleModel, batch: Batch, tol: float) -> torch.Tensor:
+    """As `RuleModel.satisfied`, for a flat batch."""
+    if rules.auxiliary_names:
+        violation, globally = measure(rules, batch)
+        return _worst(violation, globally) <= tol
+    state = _State(rules, batch)
+    holds = (state.violation <= tol).all(1) & (state.globally <= tol)
+    levels = holds.new_full((len(holds),), tol, dtype=torch.float64)
+    return holds & (state.consistent(levels) if bool(holds.any()) else holds)
+
+
+def measure(rules: RuleModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Violation, `batch x rules`, and global violation, `batch`."""
+    state = _State(rules, batch)
+    if rules.auxiliary_names:
+        return _with_auxiliaries(state)
+    worst = _worst(state.violation, state.globally)
+    for i in (~state.consistent(worst)).nonzero().flatten().tolist():
+        sample = Sample.of(rules, state.evaluated, i)
+        joint = _least(sample, state.y[i], sample.clauses, (), (), 0.0)
+        state.globally[i] = max(float(state.globally[i]), joint)
+    return state.violation, state.globally
+
+
+def _worst(violation: torch.Tensor, globally: torch.Tensor) -> torch.Tensor:
+    return torch.maximum(globally, violation.amax(1)) if violation.shape[1] else globally
+
+
+def truth_values(rules: RuleModel, batch: Batch, tol: float) -> list[dict[int, bool] | None]:
+    """Consistent truth values of the tied booleans for outputs that satisfy the rules."""
+    state = _State(rules, batch)
+    levels = torch.full((len(batch.y),), tol, dtype=torch.float64)
+    return state.assignments(levels)
+
+
+class _State:
+    """Residuals of a batch, with auxiliaries at 0."""
+
+    def __init__(self, rules: RuleModel, batch: Batch) -> None:
+        self.rules = rules
+        self.evaluated: Evaluated = rules.evaluate(batch.x)
+        rules.refuse_unusable(self.evaluated.rows)
+        auxiliaries = batch.y.new_zeros(len(batch.y), len(rules.auxiliary_names))
+        self.y = batch.y.detach().cpu().numpy()
+        self.outputs = batch.y
+        self.residual = self.evaluated.rows.residual(torch.cat([batch.y, auxiliaries], 1))
+        satisfaction = rules.satisfaction
+        self.booleans = satisfaction.of_booleans(self.residual, self.evaluated.clauses)
+        self.violation = satisfaction.of_rules(self.booleans, self.evaluated.rules)
+        self.globally = satisfaction.of_globals(self.residual, batch.y)
+
+    def consistent(self, levels: torch.Tensor) -> torch.Tensor:
+        """Whether truth values exist when disjuncts may be broken by `levels`, bool `batch`."""
+        found = [assignment is not None for assignment in self.assignments(levels)]
+        return torch.tensor(found, dtype=torch.bool, device=self.globally.device)
+
+    def assignments(self, levels: torch.Tensor) -> list[dict[int, bool] | None]:
+        """Truth values for each sample, None where there are none."""
+        data = self.rules.data
+        may = self.booleans <= levels[:, None]
+        may_not = torch.ones_like(may)
+        for k, boolean in enumerate(data.booleans):
+            for row in boolean.false_rows:
+                may_not[:, k] &= self.residual[:, row] <= levels
+        pattern = torch.cat([may, may_not, self.evaluated.clauses], 1)
+        different, which = torch.unique(pattern, dim=0, return_inverse=True)
+        count = len(data.booleans)
+        solved = [
+            self._solve(row[:count], row[count : 2 * count], row[2 * count :])
+            for row in different.tolist()
+        ]
+        return [solved[k] for k in which.tolist()]
+
+    def _solve(
+        self, may: list[bool], may_not: list[bool], active: list[bool]
+    ) -> dict[int, bool] | None:
+        data = self.rules.data
+        clauses = []
+        for clause, on in zip(data.clauses, active, strict=True):
+            if not on or not _is_tied(self.rules, clause):
+                continue
+            literals = [-(clause.guard + 1)] if clause.guard >= 0 else []
+            holds = False
+            for literal in clause.literals:
+                if data.booleans[abs(literal) - 1].tied:
+                    literals.append(literal)
+                else:
+                    holds |= may[literal - 1]
+            if not holds:
+                clauses.append(tuple(literals))
+        for k, boolean in enumerate(data.booleans):
+            if boolean.tied:
+                clauses += [] if may[k] else [(-(k + 1),)]
+                clauses += [] if may_not[k] else [(k + 1,)]
+        return find_assignment(clauses, {})
+
+
+def _is_tied(rules: RuleModel, clause: Clause) -> bool:
+    booleans = rules.data.booleans
+    guard_tied = clause.guard >= 0 and booleans[clause.guard].tied
+    return guard_tied or any(booleans[abs(literal) - 1].tied for literal in clause.literals)
+
+
+def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+    rules, data = state.rules, state.rules.data
+    auxiliary = {
+        i for i, row in enumerate(data.rows) if any(c >= data.outputs for c, _ in row.terms)
+    }
+    floating = [i for i in data.global_rows if i in auxiliary]
+    fixed = torch.tensor([i not in auxiliary for i in range(len(data.rows))], dtype=torch.bool)
+    plain = torch.where(fixed.to(state.residual.device), state.residual, 0.0)
+    globally = rules.satisfaction.of_globals(plain, state.outputs)
+    violation = state.violation.clone()
+    searched = [r for r, rule in enumerate(data.rules) if data.rows_below(rule.clause) & auxiliary]
+    subtrees = {r: {data.clauses[k] for k in data.subtree(data.rules[r].clause)} for r in searched}
+    active = state.evaluated.rules.tolist()
+    for i in range(len(state.y)):
+        sample = Sample.of(rules, state.evaluated, i)
+        y = state.y[i]
+        level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
+        for r in searched:
+            clauses = [c for c in sample.clauses if c in subtrees[r]]
+            violation[i, r] = (
+                _least(sample, y, clauses, (), floating, level) if active[i][r] else 0.0
+            )
+        alone = max(level, float(globally[i]), *violation[i].tolist(), 0.0)
+        joint = _least(sample, y, sample.clauses, (), floating, level)
+        globally[i] = max(float(globally[i]), level, joint if joint > alone + 1e-12 else 0.0)
+    return violation, globally
+
+
+def _least(
+    sample: Sample,
+    y: np.ndarray,
+    clauses: tuple[Clause, ...] | list[Clause],
+    soft: tuple[int, ...] | list[int],
+    hard: tuple[int, ...] | list[int],
+    level: float,
+) -> float:
+    # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
+    program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + 1e-12)
+    answer = _disjunctive.solve(program)
+    if answer.outcome is Outcome.INFEASIBLE:
+        return float("inf")
+    answer = _disjunctive.polish(program, answer)
+    if answer.point is None:
+        raise SolverError(f"HiGHS could not measure the violation: {answer.outcome.value}.")
+    return max(0.0, float(answer.point[-1]))

@@ -1,0 +1,80 @@
+"""HiGHS, at its tightest tolerances, one thread, a vertex always."""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+
+from gdpnet.solve._linear import Answer, LinearProgram, Outcome
+
+_STATUS = {
+    highspy.HighsModelStatus.kOptimal: Outcome.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: Outcome.INFEASIBLE,
+    highspy.HighsModelStatus.kUnbounded: Outcome.UNBOUNDED,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: Outcome.FAILED,
+    highspy.HighsModelStatus.kTimeLimit: Outcome.LIMIT,
+    highspy.HighsModelStatus.kIterationLimit: Outcome.LIMIT,
+    highspy.HighsModelStatus.kModelEmpty: Outcome.OPTIMAL,
+}
+
+# The smallest values HiGHS accepts.
+_TOLERANCES = {
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "mip_feasibility_tolerance": 1e-10,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+}
+
+
+def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
+    """Solve a program; simplex, so that the answer is a vertex."""
+    answer = _run(program, time_limit, presolve="choose")
+    if answer.outcome in (Outcome.FAILED, Outcome.INFEASIBLE):
+        # Presolve decides infeasibility with tolerances of its own, and may not tell it from
+        # unboundedness; without it HiGHS gives a definite answer.
+        answer = _run(program, time_limit, presolve="off")
+    return answer
+
+
+def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
+    solver = highspy.Highs()
+    options: dict[str, bool | int | float | str] = {
+        "output_flag": False,
+        "threads": 1,
+        "solver": "simplex",
+        "presolve": presolve,
+        "time_limit": float("inf") if time_limit is None else time_limit,
+        **_TOLERANCES,
+    }
+    for option, value in options.items():
+        solver.setOptionValue(option, value)
+    solver.passModel(_model(program))
+    solver.run()
+    outcome = _STATUS.get(solver.getModelStatus(), Outcome.FAILED)
+    info = solver.getInfo()
+    whole = bool(program.integer.any())
+    bound = info.mip_dual_bound if whole else info.objective_function_value
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
+        point = np.array(solver.getSolution().col_value, dtype=float)
+        return Answer(outcome, point, bound)
+    return Answer(outcome)
+
+
+def _model(program: LinearProgram) -> highspy.HighsLp:
+    rows, columns = program.matrix.shape
+    row_of, column_of = np.nonzero(program.matrix)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = columns, rows
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.lower, program.upper
+    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.searchsorted(row_of, np.arange(rows + 1)).astype(np.int32)
+    model.a_matrix_.index_ = column_of.astype(np.int32)
+    model.a_matrix_.value_ = program.matrix[row_of, column_of]
+    if program.integer.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[int(whole)] for whole in program.integer]
+    return model

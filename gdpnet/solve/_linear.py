@@ -1,0 +1,61 @@
+"""One (mixed-integer) linear program, and what a solver says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+
+class Outcome(Enum):
+    """How a solver ended."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    LIMIT = "a limit was reached"
+    FAILED = "the solver failed"
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    """Minimise `cost v` subject to `row_lower <= matrix v <= row_upper`, `lower <= v <= upper`.
+
+    Attributes:
+        cost: `n`.
+        matrix: `rows x n`, dense; rows are few and samples many, so building it is what counts.
+        row_lower: `rows`.
+        row_upper: `rows`.
+        lower: `n`.
+        upper: `n`.
+        integer: bool `n`.
+    """
+
+    cost: np.ndarray
+    matrix: np.ndarray
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    integer: np.ndarray
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver found.
+
+    Attributes:
+        outcome: how it ended.
+        point: `n`, where one was found.
+        bound: proved lower bound on the optimal value.
+    """
+
+    outcome: Outcome
+    point: np.ndarray | None = None
+    bound: float = -np.inf
+
+
+Solver = Callable[[LinearProgram, float | None], Answer]
+"""A function `(program, time limit in seconds or None) -> Answer`."""

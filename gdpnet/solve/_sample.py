@@ -1,0 +1,184 @@
+"""Disjunctive programs of single samples: projection, least violation, feasibility."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gdpnet.rules._data import Clause
+from gdpnet.rules.model import Evaluated, RuleModel
+from gdpnet.solve._disjunctive import DisjunctiveProgram
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rules for one sample, as numpy arrays.
+
+    Attributes:
+        rules: the rule model.
+        matrix: `rows x n`.
+        bound: `rows`.
+        equality: bool `rows`.
+        clauses: the ones that apply.
+    """
+
+    rules: RuleModel
+    matrix: np.ndarray
+    bound: np.ndarray
+    equality: np.ndarray
+    clauses: tuple[Clause, ...]
+
+    @staticmethod
+    def of(rules: RuleModel, evaluated: Evaluated, index: int) -> Sample:
+        """Sample `index` of a batch."""
+        rows = evaluated.rows
+        matrix = rows.shared.detach().cpu().numpy()
+        if len(rows.varying):
+            matrix = matrix.copy()
+            varying = rows.varying.cpu().numpy()
+            matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
+        active = evaluated.clauses[index].tolist()
+        return Sample(
+            rules=rules,
+            matrix=matrix,
+            bound=rows.bound[index].detach().cpu().numpy(),
+            equality=rows.equality.cpu().numpy(),
+            clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
+        )
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """`max(1, |b|, max|a|)` of each row."""
+        return np.maximum(1.0, np.maximum(np.abs(self.bound), np.abs(self.matrix).max(1)))
+
+    @cached_property
+    def lower(self) -> np.ndarray:
+        """Lower bounds of all columns."""
+        return np.array([column.lower for column in self.rules.data.columns])
+
+    @cached_property
+    def upper(self) -> np.ndarray:
+        """Upper bounds of all columns."""
+        return np.array([column.upper for column in self.rules.data.columns])
+
+    @cached_property
+    def integer(self) -> np.ndarray:
+        """Which columns are whole numbers."""
+        return np.array([column.integer for column in self.rules.data.columns])
+
+    def clip(self, yhat: np.ndarray) -> np.ndarray:
+        """The prediction within the outputs' bounds: it changes the distance by a constant."""
+        d = len(yhat)
+        return np.clip(yhat, self.lower[:d], self.upper[:d])
+
+    def projection(self, start: np.ndarray, weights: np.ndarray) -> DisjunctiveProgram:
+        """Least `sum w |y - start|` over everything that holds; columns (z, eta).
+
+        Args:
+            start: prediction within the bounds, `d`.
+            weights: `d`.
+        """
+        d, n = len(start), len(self.lower)
+        rows = len(self.bound)
+        # y - eta <= start and -y - eta <= -start
+        epigraph = np.zeros((2 * d, n + d))
+        epigraph[:d, :d], epigraph[d:, :d] = np.eye(d), -np.eye(d)
+        epigraph[:d, n:] = epigraph[d:, n:] = -np.eye(d)
+        return DisjunctiveProgram(
+            cost=np.concatenate([np.zeros(n), weights]),
+            matrix=np.vstack([np.hstack([self.matrix, np.zeros((rows, d))]), epigraph]),
+            bound=np.concatenate([self.bound, start, -start]),
+            equality=np.concatenate([self.equality, np.zeros(2 * d, dtype=bool)]),
+            lower=np.concatenate([self.lower, np.zeros(d)]),
+            upper=np.concatenate([self.upper, np.full(d, np.inf)]),
+            integer=np.concatenate([self.integer, np.zeros(d, dtype=bool)]),
+            global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * d)),
+            booleans=self.rules.data.booleans,
+            clauses=self.clauses,
+        )
+
+    def feasibility(
+        self, global_rows: Sequence[int], clauses: Sequence[Clause], bounded: np.ndarray
+    ) -> DisjunctiveProgram:
+        """Any point that satisfies some of the constraints.
+
+        Args:
+            global_rows: rows that must hold.
+            clauses: clauses that must hold.
+            bounded: columns whose bounds count, bool `n`.
+        """
+        return DisjunctiveProgram(
+            cost=np.zeros(len(self.lower)),
+            matrix=self.matrix,
+            bound=self.bound,
+            equality=self.equality,
+            lower=np.where(bounded, self.lower, -np.inf),
+            upper=np.where(bounded, self.upper, np.inf),
+            integer=self.integer,
+            global_rows=global_rows,
+            booleans=self.rules.data.booleans,
+            clauses=clauses,
+        )
+
+    def least_violation(
+        self,
+        y: np.ndarray,
+        clauses: Sequence[Clause],
+        soft: Collection[int],
+        hard: Collection[int],
+        level: float,
+    ) -> DisjunctiveProgram:
+        """Least t such that the clauses hold within t (scaled), for some auxiliaries.
+
+        Columns are (z, t) with the outputs fixed at y.
+
+        Args:
+            y: outputs, `d`.
+            clauses: clauses that must hold.
+            soft: global rows that hold within t as well.
+            hard: global rows that hold within `level`.
+            level: see `hard`.
+        """
+        d, n = len(y), len(self.lower)
+        scale = self.scale
+        # Every row twice: `a z - s t <= b`, and for equalities also `-a z - s t <= -b`; then
+        # once more without t for the hard ones.
+        matrix = np.zeros((3 * len(self.bound), n + 1))
+        matrix[:, :n] = np.vstack([self.matrix, -self.matrix, self.matrix])
+        matrix[: 2 * len(self.bound), n] = -np.concatenate([scale, scale])
+        bound = np.concatenate([self.bound, -self.bound, self.bound + level * scale])
+        rows = len(self.bound)
+
+        def softened(indices: Collection[int]) -> tuple[int, ...]:
+            return tuple(indices) + tuple(rows + i for i in indices if self.equality[i])
+
+        hard_rows = [2 * rows + i for i in hard]
+        back = [i for i in hard if self.equality[i]]
+        if back:  # a hard equality is two inequalities
+            matrix = np.vstack([matrix, np.hstack([-self.matrix[back], np.zeros((len(back), 1))])])
+            bound = np.concatenate([bound, -self.bound[back] + level * scale[back]])
+            hard_rows += range(3 * rows, 3 * rows + len(back))
+        fixed = (
+            np.concatenate([y, self.lower[d:], [0.0]]),
+            np.concatenate([y, self.upper[d:], [np.inf]]),
+        )
+        booleans = tuple(
+            replace(b, true_rows=softened(b.true_rows), false_rows=softened(b.false_rows))
+            for b in self.rules.data.booleans
+        )
+        whole = np.concatenate([np.zeros(d, dtype=bool), self.integer[d:], [False]])
+        return DisjunctiveProgram(
+            cost=np.concatenate([np.zeros(n), [1.0]]),
+            matrix=matrix,
+            bound=bound,
+            equality=np.zeros(len(bound), dtype=bool),
+            lower=fixed[0],
+            upper=fixed[1],
+            integer=whole,
+            global_rows=(*softened(soft), *hard_rows),
+            booleans=booleans,
+            clauses=clauses,
+        )

@@ -1,0 +1,46 @@
+"""What became of each sample."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """Status of one projected sample; `.message` is the sentence a user reads.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.Status(1).message
+        'moved to the nearest output that satisfies all active rules'
+    """
+
+    SATISFIED = 0
+    PROJECTED = 1
+    RELAXED = 2
+    CONFLICT = 3
+    LIMIT = 4
+    ERROR = 5
+
+    @property
+    def message(self) -> str:
+        """What it means, and what to do."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.SATISFIED: "the prediction already satisfies all active rules and passes unchanged",
+    Status.PROJECTED: "moved to the nearest output that satisfies all active rules",
+    Status.RELAXED: (
+        "the relaxation was solved but its point breaks a rule; use relaxation='dnf' for outputs "
+        "that satisfy every rule"
+    ),
+    Status.CONFLICT: (
+        "no output satisfies all active rules and global constraints; "
+        "rules.explain_conflict(x) names those that contradict each other"
+    ),
+    Status.LIMIT: (
+        "a limit was reached: the best output found, not proved to be the nearest; raise "
+        "node_limit or time_limit"
+    ),
+    Status.ERROR: "the sample could not be used: NaN or infinity in it, or the solver failed",
+}
