@@ -129,6 +129,9 @@ _OPERATIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "not": lambda arguments: ~arguments[0],
 }
 
+_CONDITIONS = {"<=", "<", "==", "and", "or", "not", "true", "false"}
+# Arguments of each kind; functions have one, the others one or more.
+_ARITY = {"<=": 2, "<": 2, "==": 2, "not": 1, "if": 3, "true": 0, "false": 0}
 _KINDS = {"input", "number", "true", "false", "if", *_OPERATIONS, *FUNCTIONS}
 
 
@@ -139,21 +142,44 @@ def inputs_of(tree: Tree) -> set[int]:
     return set().union(*(inputs_of(part) for part in tree[1:] if isinstance(part, tuple)), set())
 
 
-def from_json(value: Any) -> Tree:
-    """The tree that JSON stored as nested lists; refuses what no tree of ours contains."""
-    if not isinstance(value, list) or not value or value[0] not in _KINDS:
-        raise ValueError(f"not an expression of the inputs: {value!r}")
-    if value[0] == "input":
-        return ("input", int(value[1]))
-    if value[0] == "number":
-        return number(value[1])
-    return (value[0], *(from_json(part) for part in value[1:]))
+def from_json(value: Any, inputs: int, condition: bool = False) -> Tree:
+    """The tree that JSON stored as nested lists; refuses what no tree of ours contains.
+
+    Args:
+        value: nested lists.
+        inputs: number of columns of x.
+        condition: whether it has to be a condition, or else a number.
+    """
+    kind: Any = value[0] if isinstance(value, list) and value else None
+    parts: list[Any] = value[1:] if kind is not None else []
+    if kind not in _KINDS or (kind in _CONDITIONS) != condition:
+        raise ValueError(f"not {'a condition' if condition else 'an expression'}: {value!r}")
+    if kind == "input":
+        (column,) = parts
+        if not 0 <= int(column) < inputs:
+            raise ValueError(f"there is no input {column}")
+        return ("input", int(column))
+    if kind == "number":
+        (constant,) = parts
+        return number(constant)
+    expected = _ARITY.get(kind, 1 if kind in FUNCTIONS else None)
+    if len(parts) != expected if expected is not None else not parts:
+        raise ValueError(f"wrong number of arguments: {value!r}")
+    if kind == "if":
+        test, then, otherwise = parts
+        return (
+            *(kind, from_json(test, inputs, True)),
+            *(from_json(then, inputs), from_json(otherwise, inputs)),
+        )
+    logical = kind in ("and", "or", "not")
+    return (kind, *(from_json(part, inputs, logical) for part in parts))
 
 
 _PRECEDENCE = {"or": 1, "and": 2, "not": 3, "<=": 4, "<": 4, "==": 4, "sum": 5, "product": 6}
 _PRECEDENCE |= {"divide": 6, "power": 8}
 _SIGN = {"or": " or ", "and": " and ", "<=": " <= ", "<": " < ", "==": " == "}
 _SIGN |= {"product": "*", "divide": "/", "power": "**"}
+_FLIPPED = {"<=": " >= ", "<": " > "}
 
 
 def text(tree: Tree, names: Sequence[str], parent: int = 0) -> str:
@@ -168,22 +194,37 @@ def text(tree: Tree, names: Sequence[str], parent: int = 0) -> str:
     if kind == "input":
         return names[tree[1]]
     if kind == "number":
-        return format_number(tree[1])
+        written = format_number(tree[1])
+        return f"({written})" if written.startswith("-") and parent > 6 else written
     if kind in ("true", "false"):
         return kind
     level = _PRECEDENCE.get(kind)
     if level is None:
         return f"{kind}({', '.join(text(part, names) for part in tree[1:])})"
-    if kind == "not":
+    if kind == "not" and tree[1][0] == "==":
+        level = _PRECEDENCE["=="]
+        written = " != ".join(text(part, names, level + 1) for part in tree[1][1:])
+    elif kind == "not":
         written = f"not {text(tree[1], names, level + 1)}"
+    elif kind in _FLIPPED and tree[1][0] == "number":
+        # Pyomo keeps `Ta >= 28` as `28 <= Ta`; put the number back on the right.
+        left, right = (text(part, names, level + 1) for part in (tree[2], tree[1]))
+        written = f"{left}{_FLIPPED[kind]}{right}"
+    elif kind == "product" and tree[1] == ("number", -1.0):
+        written = f"-{text(tree[2], names, level + 1)}"
     elif kind == "sum":
         written = text(tree[1], names, level)
         for part in tree[2:]:
             term = text(part, names, level)
             written += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    elif kind in ("and", "or"):
+        # `a or b and c` is clear to a machine only.
+        inner = _PRECEDENCE["not"]
+        written = _SIGN[kind].join(text(part, names, inner) for part in tree[1:])
     else:
-        # The right operand of a division or power binds tighter than the left one.
-        parts = [text(part, names, level + (i > 0)) for i, part in enumerate(tree[1:])]
+        # a / b / c is (a / b) / c, but a ** b ** c is a ** (b ** c).
+        tight = 0 if kind == "power" else 1
+        parts = [text(part, names, level + (i == tight)) for i, part in enumerate(tree[1:])]
         written = _SIGN[kind].join(parts)
     return f"({written})" if level < parent else written
 
@@ -192,4 +233,4 @@ def format_number(value: float) -> str:
     """A number as a modeller would write it."""
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    return f"{value:.6g}"
+    return f"{value + 0.0:.6g}"  # + 0.0 turns -0 into 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from gdpnet.errors import InputError
@@ -29,7 +30,7 @@ class Batch:
 
     def restore(self, value: torch.Tensor) -> torch.Tensor:
         """A result, `batch x ...`, in the caller's leading shape."""
-        return value.reshape(*self.shape, *value.shape[1:])
+        return value.reshape(self.shape + value.shape[1:])
 
 
 def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
@@ -49,7 +50,7 @@ def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
         tensor = value
     else:
         try:
-            tensor = torch.as_tensor(value)
+            tensor = torch.as_tensor(np.asarray(value))  # lists become float64, not float32
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"{what}: expected a tensor or an array of numbers, got "

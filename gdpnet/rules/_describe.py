@@ -10,6 +10,7 @@ from gdpnet.rules._data import Clause, Column, Condition, Row, RuleData
 from gdpnet.rules._linear import Coefficient
 
 _LONGEST = 12  # entries of a list shown before it is cut
+_AND = 2  # precedence of `and` in `_atoms.text`
 
 
 def as_text(data: RuleData) -> str:
@@ -96,7 +97,9 @@ def _cut(entries: Iterable[str]) -> str:
 def clause_text(data: RuleData, index: int) -> str:
     """A rule: its condition, then its disjuncts joined by `or`."""
     clause = data.clauses[index]
-    when = " and ".join(_condition(data, data.conditions[k]) for k in clause.conditions)
+    # Several conditions are joined by `and`: one that is an `or` needs parentheses then.
+    parent = _AND if len(clause.conditions) > 1 else 0
+    when = " and ".join(_condition(data, data.conditions[k], parent) for k in clause.conditions)
     disjuncts = [disjunct_text(data, literal - 1) for literal in clause.literals]
     alone = len(disjuncts) == 1
     body = disjuncts[0] if alone else " or ".join(_wrapped(d) for d in disjuncts)
@@ -115,7 +118,10 @@ def row_text(data: RuleData, row: Row) -> str:
     if not row.terms:
         sign = "==" if row.equality else "<="
         return f"0 {sign} {_coefficient(data, row.bound)}"
-    flip = all(a.is_number and a.number < 0 for _, a in row.terms)
+    negative = [_is_negative(a) for _, a in row.terms]
+    # Turned round where that leaves no minus on the left, or fewer in all.
+    signs = negative if row.equality else [*negative, _is_negative(row.bound)]
+    flip = all(negative) or 2 * sum(signs) > len(signs)
     factor = -1.0 if flip else 1.0
     left = ""
     for column, coefficient in row.terms:
@@ -126,6 +132,12 @@ def row_text(data: RuleData, row: Row) -> str:
             left += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
     sign = "==" if row.equality else (">=" if flip else "<=")
     return f"{left} {sign} {_coefficient(data, row.bound.scaled(factor))}"
+
+
+def _is_negative(coefficient: Coefficient) -> bool:
+    if coefficient.is_number:
+        return coefficient.number < 0
+    return coefficient.number <= 0 and all(c < 0 for c in coefficient.atoms.values())
 
 
 def _term(data: RuleData, coefficient: Coefficient, name: str) -> str:
@@ -140,25 +152,11 @@ def _coefficient(data: RuleData, coefficient: Coefficient) -> str:
     return _atoms.text(coefficient.tree(), data.inputs)
 
 
-def _condition(data: RuleData, condition: Condition) -> str:
+def _condition(data: RuleData, condition: Condition, parent: int) -> str:
     if condition.tree is None:
         name = getattr(condition.function, "__name__", "function")
         return f"{name}(x)"
-    return _readable(condition.tree, data)
-
-
-def _readable(tree: _atoms.Tree, data: RuleData) -> str:
-    # Pyomo keeps `Ta >= 28` as `28 <= Ta`; put the number back on the right.
-    flipped = {"<=": ">=", "<": ">"}
-    if tree[0] in flipped and tree[1][0] == "number":
-        right = _atoms.text(tree[2], data.inputs)
-        return f"{right} {flipped[tree[0]]} {_atoms.text(tree[1], data.inputs)}"
-    if tree[0] in ("and", "or"):
-        return f" {tree[0]} ".join(
-            f"({_readable(part, data)})" if part[0] in ("and", "or") else _readable(part, data)
-            for part in tree[1:]
-        )
-    return _atoms.text(tree, data.inputs)
+    return _atoms.text(condition.tree, data.inputs, parent)
 
 
 def _wrapped(text: str) -> str:

@@ -14,6 +14,7 @@ from pyomo.core.base.expression import NamedExpressionData
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
 from pyomo.core.expr import logical_expr, numeric_expr, relational_expr
+from pyomo.core.expr.numvalue import NumericConstant
 
 from gdpnet.errors import RuleError
 from gdpnet.rules import _atoms
@@ -52,6 +53,8 @@ class ExpressionReader:
         """
         if expression.__class__ in native_numeric_types:
             return LinearForm(Coefficient(float(expression)))
+        if isinstance(expression, NumericConstant):  # what an Expression keeps of a number
+            return LinearForm(Coefficient(float(expression.value)))
         if isinstance(expression, VarData):
             if expression.fixed:
                 return LinearForm(Coefficient(_value(expression, owner)))
@@ -76,15 +79,25 @@ class ExpressionReader:
         return read(self, expression, owner)
 
     def _sum(self, expression: Any, owner: str) -> LinearForm:
-        # Adding forms one by one would copy the growing sum each time.
-        constant = Coefficient()
+        # Pyomo nests a sum of n Params n deep, and adding forms one by one would copy the growing
+        # sum each time: the terms are laid out flat and added in place.
+        number = 0.0
+        atoms: dict[Tree, float] = {}
         columns: dict[int, Coefficient] = {}
-        for argument in expression.args:
+        waiting = list(reversed(expression.args))
+        while waiting:
+            argument = waiting.pop()
+            if argument.__class__ in _SUMS:
+                waiting.extend(reversed(argument.args))
+                continue
             form = self.linear(argument, owner)
-            constant = constant + form.constant
+            number += form.constant.number
+            for atom, multiplier in form.constant.atoms.items():
+                atoms[atom] = atoms.get(atom, 0.0) + multiplier
             for column, coefficient in form:
                 known = columns.get(column)
                 columns[column] = coefficient if known is None else known + coefficient
+        constant = Coefficient(number, {atom: c for atom, c in atoms.items() if c != 0.0})
         return LinearForm(constant, {c: a for c, a in columns.items() if not a.is_zero})
 
     def _product(self, expression: Any, owner: str) -> LinearForm:
@@ -147,12 +160,22 @@ class ExpressionReader:
         chosen, other = self.linear(then, owner), self.linear(otherwise, owner)
         if condition in (_atoms.TRUE, _atoms.FALSE):
             return chosen if condition == _atoms.TRUE else other
-        if chosen.is_constant and other.is_constant:
-            return _atom(("if", condition, chosen.constant.tree(), other.constant.tree()))
-        one, zero = _atoms.number(1.0), _atoms.number(0.0)
-        switch = Coefficient.of(("if", condition, one, zero))
-        opposite = Coefficient.of(("if", condition, zero, one))
-        return chosen.times(switch) + other.times(opposite)
+
+        # Coefficient by coefficient, so that the branch not taken is not even evaluated: its
+        # values may be NaN there.
+        def switched(then: Coefficient, otherwise: Coefficient) -> Coefficient:
+            if then.is_number and otherwise.is_number and then.number == otherwise.number:
+                return then
+            return Coefficient.of(("if", condition, then.tree(), otherwise.tree()))
+
+        none = Coefficient()
+        return LinearForm(
+            switched(chosen.constant, other.constant),
+            {
+                column: switched(chosen.columns.get(column, none), other.columns.get(column, none))
+                for column in {**chosen.columns, **other.columns}
+            },
+        )
 
     # ---- relations -----------------------------------------------------------------------
 
@@ -276,6 +299,7 @@ _KINDS: dict[str, Callable[[ExpressionReader, Any, str], LinearForm]] = {
 _READERS = {
     getattr(numeric_expr, name): read for names, read in _KINDS.items() for name in names.split()
 }
+_SUMS = {kind for kind, read in _READERS.items() if read is ExpressionReader._sum}
 
 
 def _atom(tree: Tree) -> LinearForm:

@@ -37,7 +37,7 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
     """Read rules from a file."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise RuleError(f"{path}: not a file of rules ({error}).") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise RuleError(f"{path}: not a file of rules; write one with RuleModel.save.")
@@ -48,7 +48,8 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
         )
     try:
         data = _decode(content, dict(conditions))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        _check(data)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise RuleError(f"{path}: the file is damaged ({error!r}).") from None
     unknown = set(conditions) - {c.owner for c in data.conditions if c.function is not None}
     if unknown:
@@ -115,9 +116,9 @@ def _decode(content: dict[str, Any], conditions: dict[str, Any]) -> RuleData:
         rows=tuple(
             Row(
                 r["name"],
-                tuple((int(column), _coefficient(a)) for column, *a in r["terms"]),
-                _coefficient(r["bound"]),
-                r["sense"] == "==",
+                tuple((int(column), _coefficient(a, len(inputs))) for column, *a in r["terms"]),
+                _coefficient(r["bound"], len(inputs)),
+                {"==": True, "<=": False}[r["sense"]],
             )
             for r in content["rows"]
         ),
@@ -133,18 +134,22 @@ def _decode(content: dict[str, Any], conditions: dict[str, Any]) -> RuleData:
             for c in content["clauses"]
         ),
         rules=tuple(Rule(r["name"], r["clause"], tuple(r["positions"])) for r in content["rules"]),
-        conditions=tuple(_condition(c, conditions) for c in content["conditions"]),
+        conditions=tuple(_condition(c, conditions, len(inputs)) for c in content["conditions"]),
     )
 
 
-def _condition(content: dict[str, Any], conditions: dict[str, Any]) -> Condition:
+def _condition(content: dict[str, Any], conditions: dict[str, Any], inputs: int) -> Condition:
     owner = content["owner"]
     if content["tree"] != _FUNCTION:
-        return Condition(owner, tree=_atoms.from_json(content["tree"]))
+        return Condition(owner, tree=_atoms.from_json(content["tree"], inputs, condition=True))
     if owner not in conditions:
         raise RuleError(
             f"The condition of '{owner}' is a Python function and was not saved. Pass it as "
             f"conditions={{'{owner}': function}}."
+        )
+    if not callable(conditions[owner]):
+        raise RuleError(
+            f"conditions: '{owner}' needs a function x -> bool (batch,), got {conditions[owner]!r}."
         )
     return Condition(owner, function=conditions[owner])
 
@@ -153,9 +158,42 @@ def _encode_coefficient(coefficient: Coefficient) -> list[Any]:
     return [coefficient.number, *([c, atom] for atom, c in coefficient.atoms.items())]
 
 
-def _coefficient(content: list[Any]) -> Coefficient:
+def _coefficient(content: list[Any], inputs: int) -> Coefficient:
     number, *atoms = content
-    return Coefficient(float(number), {_atoms.from_json(a): float(c) for c, a in atoms})
+    return Coefficient(float(number), {_atoms.from_json(a, inputs): float(c) for c, a in atoms})
+
+
+def _check(data: RuleData) -> None:
+    """Refuses data whose parts do not fit together, before they are used."""
+
+    def within(index: int, count: int, what: str) -> None:
+        if not (isinstance(index, int) and 0 <= index < count):
+            raise ValueError(f"there is no {what} {index}")
+
+    named: list[Any] = [*data.columns, *data.rows, *data.booleans, *data.clauses, *data.rules]
+    if not all(isinstance(part.name, str) for part in named):
+        raise ValueError("a name is not text")
+    if not 1 <= data.outputs <= len(data.columns):
+        raise ValueError(f"{data.outputs} outputs of {len(data.columns)} columns")
+    for column in data.columns:
+        if not column.lower <= column.upper:
+            raise ValueError(f"the bounds of {column.name} are crossed")
+    for row in data.rows:
+        for index, _ in row.terms:
+            within(index, len(data.columns), "column")
+    rows = [data.global_rows, *(b.true_rows + b.false_rows for b in data.booleans)]
+    for index in (row for part in rows for row in part):
+        within(index, len(data.rows), "row")
+    for clause in data.clauses:
+        for literal in clause.literals:
+            within(abs(literal) - 1, len(data.booleans), "boolean")
+        within(clause.guard + 1, len(data.booleans) + 1, "guard")
+        for condition in clause.conditions:
+            within(condition, len(data.conditions), "condition")
+    for rule in data.rules:
+        within(rule.clause, len(data.clauses), "clause")
+        if len(rule.positions) != len(data.clauses[rule.clause].literals):
+            raise ValueError(f"the disjuncts of {rule.name} are not those of its clause")
 
 
 def _finite(value: float) -> float | None:

@@ -68,11 +68,18 @@ class _Reader:
         self._variables: list[VarData] = []  # kept alive: `_column_of` is keyed by id
 
         self.input_params = _expand(inputs, "inputs", _as_params)
+        for param in self.input_params:
+            if param.model() is not model.model():
+                raise RuleError(
+                    f"inputs: Param '{param.name}' does not belong to the model '{model.name}'. "
+                    "Use Params of the model that holds the rules."
+                )
         self._input_of = {id(param): j for j, param in enumerate(self.input_params)}
         self.input_bounds = self._read_input_bounds(input_bounds)
 
         self.booleans: list[_BooleanDraft] = []
         self._boolean_index: dict[int, int] = {}
+        self._twins: dict[int, int] = {}
         self.clauses: list[Clause] = []
         self.rules: list[Rule] = []
         self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
@@ -416,8 +423,30 @@ class _Reader:
             index = self._new_boolean(variable.name)
             self._boolean_index[id(variable)] = index
             self.booleans[index].source = variable
+        index = self._truth(index)
         self.booleans[index].tied = True
         return index
+
+    def _truth(self, index: int) -> int:
+        """The boolean that stands for an indicator in logic.
+
+        That of the disjunct itself, except where it is nested: as in Pyomo, the indicator of a
+        disjunct whose parent is not chosen is free and enforces nothing. A twin stands for it, of
+        the same value where the parent is chosen.
+        """
+        clause = self.booleans[index].clause
+        if clause < 0 or self.clauses[clause].guard < 0:
+            return index
+        if index not in self._twins:
+            twin = self._new_helper(self.booleans[index].name)
+            self._twins[index] = twin
+            self.booleans[twin].clause = clause
+            self.booleans[index].tied = True
+            name, guard = self.clauses[clause].name, self.clauses[clause].guard
+            conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
+            for literals in ((-twin - 1, index + 1), (twin + 1, -index - 1)):
+                self._add_clause(name, literals, guard, conditions)
+        return self._twins[index]
 
     def _write_logic(self) -> None:
         writer = ClauseWriter(self._new_helper)
@@ -453,11 +482,12 @@ class _Reader:
 
     def _link_binaries(self) -> None:
         """Ties an indicator to its binary Var where that Var stands in a constraint."""
-        for boolean in self.booleans:
-            binary = None if boolean.source is None else boolean.source.get_associated_binary()
+        for index, draft in enumerate(list(self.booleans)):
+            binary = None if draft.source is None else draft.source.get_associated_binary()
             column = None if binary is None else self._column_of.get(id(binary))
             if column is None:
                 continue
+            boolean = self.booleans[self._truth(index)]
             form = LinearForm(columns=self.expressions.linear(binary, boolean.name).columns)
             one = self.expressions.linear(1.0, boolean.name)
             boolean.true_rows += self._add_rows([(form - one, True)], boolean.name)
@@ -482,10 +512,8 @@ class _Reader:
                 continue
             conditions = tuple(dict.fromkeys(self._rule_conditions(clause.literals[0] - 1)))
             for one, other in combinations(clause.literals, 2):
-                self._add_clause(clause.name, (-one, -other), -1, conditions)
-            if clause.guard >= 0:  # as in Pyomo: the children of an unchosen parent are false
-                for literal in clause.literals:
-                    self._add_clause(clause.name, (-literal, clause.guard + 1), -1, conditions)
+                # As in Pyomo, XOR binds the children of a chosen parent only.
+                self._add_clause(clause.name, (-one, -other), clause.guard, conditions)
 
     def _any_tied(self, literals: Sequence[int]) -> bool:
         return any(self.booleans[abs(literal) - 1].tied for literal in literals)

@@ -130,7 +130,7 @@ def rule(formula: Any, when: Any = None) -> Any:
         >>> m = pyo.ConcreteModel()
         >>> m.Ta = pyo.Param(mutable=True)
         >>> m.f = pyo.Var(bounds=(0, 1))
-        ... m.c = pyo.Var(bounds=(0, 1))
+        >>> m.c = pyo.Var(bounds=(0, 1))
         >>> m.hot = gdpnet.rule(gdpnet.any_of(m.c >= 0.45, m.f >= 0.75), when=m.Ta >= 28)
         >>> print(gdpnet.RuleModel(m, outputs=[m.f, m.c], inputs=[m.Ta]))
         RuleModel: 1 rule, 2 outputs, 1 input, 0 global constraints
@@ -191,11 +191,20 @@ def _normal(part: Any, wanted: bool) -> Any:
     """Negation normal form: "and" and "or" over relations."""
     if not isinstance(part, Formula):
         _check(part, "gdpnet.rule")
-        return part if wanted else _negated(part)
+        return _closed(part) if wanted else _negated(part)
     if part.kind == "not":
         return _normal(part.parts[0], not wanted)
     kind = part.kind if wanted else {"and": "or", "or": "and"}[part.kind]
     return Formula(kind, tuple(_normal(p, wanted) for p in part.parts))
+
+
+def _closed(relation: Any) -> Any:
+    if getattr(relation, "strict", False) in (False, (False, False)):
+        return relation
+    raise RuleError(
+        f"'{relation}' is strict: what it allows is not a closed set, so there may be no nearest "
+        "output. Write <= or >=, with a margin where the boundary itself must not be reached."
+    )
 
 
 def _negated(relation: Any) -> Any:
@@ -227,9 +236,9 @@ def _disjuncts(formula: Any) -> list[Term]:
         return _without_absorbed([t for part in formula.parts for t in _disjuncts(part)])
     terms: list[Term] = [()]
     for part in formula.parts:
-        terms = _without_absorbed(
-            [_joined(left, right) for left in terms for right in _disjuncts(part)]
-        )
+        further = _disjuncts(part)
+        _refuse_too_many(len(terms) * len(further))
+        terms = _without_absorbed([_joined(left, right) for left in terms for right in further])
     return terms
 
 
@@ -238,21 +247,26 @@ def _joined(left: Term, right: Term) -> Term:
     return left + tuple(r for r in right if id(r) not in known)
 
 
-def _without_absorbed(terms: Sequence[Term]) -> list[Term]:
-    """Drops a term that contains another one: it adds nothing to the union."""
-    if len(terms) > _MOST_DISJUNCTS:
+def _refuse_too_many(count: int) -> None:
+    if count > _MOST_DISJUNCTS:
         raise RuleError(
             f"gdpnet.rule: the formula has more than {_MOST_DISJUNCTS} disjuncts when written as "
             "one Disjunction. Split it into several rules, or nest Disjunctions by hand."
         )
-    sets = [frozenset(id(r) for r in term) for term in terms]
-    kept: list[Term] = []
-    for i, term in enumerate(terms):
-        absorbed = any(
-            other < sets[i] or (other == sets[i] and j < i)
-            for j, other in enumerate(sets)
-            if j != i
-        )
-        if not absorbed:
-            kept.append(term)
-    return kept
+
+
+def _without_absorbed(terms: Sequence[Term]) -> list[Term]:
+    """Drops a term that contains another one: it adds nothing to the union."""
+    _refuse_too_many(len(terms))
+    first: dict[frozenset[int], Term] = {}
+    for term in terms:
+        first.setdefault(frozenset(id(relation) for relation in term), term)
+    by_size: dict[int, list[frozenset[int]]] = {}
+    for key in first:
+        by_size.setdefault(len(key), []).append(key)
+    smaller: list[frozenset[int]] = []
+    for size in sorted(by_size):
+        # Terms of one size cannot contain each other: only smaller ones need a look.
+        smaller += [k for k in by_size[size] if not any(other < k for other in smaller)]
+    kept = set(smaller)
+    return [term for key, term in first.items() if key in kept]

@@ -56,8 +56,8 @@ class RuleModel:
         outputs: Vars, or whole IndexedVars, in the order of the columns of y.
         inputs: mutable Params, or whole indexed ones, in the order of the columns of x. Other
             mutable Params are constants with the value they have now.
-        input_bounds: range of the inputs, as `{param or name: (low, high)}` or one pair for each
-            input; used to prune what can never happen.
+        input_bounds: range of the inputs, as `{name: (low, high)}`, as a ComponentMap of Params, or
+            as one pair for each input; used to prune what can never happen.
 
     Example:
         >>> import pyomo.environ as pyo
@@ -290,7 +290,8 @@ class RuleModel:
     @cached_property
     def is_plain(self) -> bool:
         """Whether rows alone decide: no auxiliaries, and no logic over indicators."""
-        return not self.auxiliary_names and not any(b.tied for b in self.data.booleans)
+        tied = any(b.tied for b in self.data.booleans)
+        return not (self.auxiliary_names or tied or any(c.logic for c in self.data.clauses))
 
     def _batch(self, x: Any, y: Any) -> Batch:
         return as_batch(x, y, self.input_names, self.output_names)
@@ -365,7 +366,13 @@ def load_rules(path: str | PathLike[str], conditions: Mapping[str, Any] | None =
 def _called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
     value = function(x)
     if not isinstance(value, torch.Tensor):
-        value = torch.as_tensor(value, device=x.device)
+        try:
+            value = torch.as_tensor(value, device=x.device)
+        except (TypeError, ValueError, RuntimeError):
+            raise RuleError(
+                f"active_when of '{owner}': the function must return a bool tensor of shape "
+                f"({len(x)},), got {type(value).__name__}."
+            ) from None
     if value.dtype != torch.bool or value.shape != (len(x),):
         raise RuleError(
             f"active_when of '{owner}': the function must return a bool tensor of shape "

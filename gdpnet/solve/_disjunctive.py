@@ -238,12 +238,21 @@ class _Search:
         self.guarded: dict[int, list[Clause]] = {}
         for clause in program.clauses:
             self.guarded.setdefault(clause.guard, []).append(clause)
+        # Clauses over truth values alone, their guards as negative literals.
+        self.logic = [
+            (*((-(clause.guard + 1),) if clause.guard >= 0 else ()), *clause.literals)
+            for clause in program.clauses
+            if all(program.booleans[abs(literal) - 1].tied for literal in clause.literals)
+        ]
 
     def run(self) -> DisjunctiveAnswer:
-        root = self._solve(frozenset())
+        forced = self._propagated(frozenset())
+        if forced is None:
+            return self.best
+        root = self._solve(forced)
         if root.outcome not in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
             return DisjunctiveAnswer(root.outcome, nodes=1)
-        stack = [(root, frozenset[int]())]
+        stack = [(root, forced)]
         while stack:
             answer, literals = stack.pop()
             if answer.point is None or not self._improves(answer):
@@ -270,10 +279,28 @@ class _Search:
                     # Children need not repeat each other: later ones refuse earlier literals.
                     child |= {-k for k in refused}
                     refused.append(literal)
-                children.append((self._solve(child), child))
+                known = self._propagated(child)
+                if known is not None:
+                    children.append((self._solve(known), known))
             children.sort(key=lambda child: -child[0].bound)
             stack += children
         return replace(self.best, nodes=self.nodes)
+
+    def _propagated(self, literals: frozenset[int]) -> frozenset[int] | None:
+        """The literals and all that logic makes of them; None where they contradict it."""
+        known = set(literals)
+        changed = True
+        while changed:
+            changed = False
+            for clause in self.logic:
+                if known.isdisjoint(clause):
+                    left = [literal for literal in clause if -literal not in known]
+                    if not left:
+                        return None
+                    if len(left) == 1:
+                        known.add(left[0])
+                        changed = True
+        return frozenset(known)
 
     def _solve(self, literals: frozenset[int]) -> Answer:
         self.nodes += 1
@@ -293,9 +320,11 @@ class _Search:
         return None
 
     def _holds(self, literal: int, point: np.ndarray, literals: frozenset[int]) -> bool:
+        if literal in literals:
+            return True  # its rows are enforced, and what is nested in it is required by itself
         boolean = self.program.booleans[abs(literal) - 1]
         if boolean.tied or literal < 0:
-            return literal in literals
+            return False
         return self._rows_hold(boolean.true_rows, point) and all(
             any(self._holds(inner, point, literals) for inner in clause.literals)
             for clause in self.guarded.get(literal - 1, ())

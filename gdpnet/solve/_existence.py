@@ -54,6 +54,17 @@ def truth_values(rules: RuleModel, batch: Batch, tol: float) -> list[dict[int, b
     return state.assignments(levels)
 
 
+def true_literals(rules: RuleModel, batch: Batch) -> list[frozenset[int]]:
+    """Literals that hold together for outputs that satisfy rules with auxiliaries."""
+    evaluated = rules.evaluate(batch.x)
+    found = []
+    for i, y in enumerate(batch.y.detach().cpu().numpy()):
+        sample = Sample.of(rules, evaluated, i)
+        program = sample.least_violation(y, sample.clauses, rules.data.global_rows, (), 0.0)
+        found.append(_disjunctive.solve(program).literals)
+    return found
+
+
 class _State:
     """Residuals of a batch, with auxiliaries at 0."""
 
@@ -119,7 +130,9 @@ class _State:
 def _is_tied(rules: RuleModel, clause: Clause) -> bool:
     booleans = rules.data.booleans
     guard_tied = clause.guard >= 0 and booleans[clause.guard].tied
-    return guard_tied or any(booleans[abs(literal) - 1].tied for literal in clause.literals)
+    # A proposition that can never hold is a clause of logic without literals.
+    tied = any(booleans[abs(literal) - 1].tied for literal in clause.literals)
+    return clause.logic or guard_tied or tied
 
 
 def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
@@ -139,14 +152,14 @@ def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
         sample = Sample.of(rules, state.evaluated, i)
         y = state.y[i]
         level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
-        for r in searched:
-            clauses = [c for c in sample.clauses if c in subtrees[r]]
-            violation[i, r] = (
-                _least(sample, y, clauses, (), floating, level) if active[i][r] else 0.0
-            )
-        alone = max(level, float(globally[i]), *violation[i].tolist(), 0.0)
         joint = _least(sample, y, sample.clauses, (), floating, level)
-        globally[i] = max(float(globally[i]), level, joint if joint > alone + 1e-12 else 0.0)
+        for r in searched:
+            # A rule by itself is never further from holding than all of them together.
+            alone = active[i][r] and joint > 0.0
+            clauses = [c for c in sample.clauses if c in subtrees[r]] if alone else []
+            violation[i, r] = _least(sample, y, clauses, (), floating, level) if alone else 0.0
+        explained = max(level, float(globally[i]), *violation[i].tolist(), 0.0)
+        globally[i] = max(float(globally[i]), level, joint if joint > explained + 1e-12 else 0.0)
     return violation, globally
 
 

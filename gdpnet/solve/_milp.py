@@ -32,6 +32,7 @@ class Found:
         value: proved lower bound on the distance.
         literals: literals that are true at y.
         nodes: programs solved.
+        found: whether y is an answer at all.
     """
 
     status: Status
@@ -39,6 +40,7 @@ class Found:
     value: float
     literals: frozenset[int]
     nodes: int
+    found: bool = True
 
 
 def project(
@@ -104,7 +106,8 @@ def _project(
         if nearest:
             found = _nearest(sample, start, weights, solver, time_limit)
             if found is not None and found.point is not None:
-                return Found(Status.CONFLICT, found.point[:d], np.inf, found.literals, nodes)
+                y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
+                return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)
         return Found(Status.CONFLICT, yhat, np.inf, frozenset(), nodes)
     if answer.point is None:
         return _failed(answer, yhat)
@@ -120,8 +123,9 @@ def _project(
 
 
 def _failed(answer: DisjunctiveAnswer, yhat: np.ndarray) -> Found:
+    """Nothing was found: the prediction passes, at an infinite distance."""
     status = Status.LIMIT if answer.outcome is Outcome.LIMIT else Status.ERROR
-    return Found(status, np.full_like(yhat, np.nan), 0.0, frozenset(), answer.nodes)
+    return Found(status, yhat, 0.0, frozenset(), answer.nodes, found=False)
 
 
 def _bounded(

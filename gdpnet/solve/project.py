@@ -51,7 +51,8 @@ class Projection:
     Attributes:
         y: outputs, `... x d`, in the type and on the device of the prediction.
         value: optimal value of the relaxation, a lower bound on the distance, `...`.
-        distance: weighted l1 distance of y to the prediction as given, `...`; inf on CONFLICT.
+        distance: weighted l1 distance of y to the prediction as given, `...`; inf on CONFLICT, and
+            where a limit was reached before anything was found (y is the prediction then).
         status: codes of `Status`, int8 `...`.
         disjunct: index in the source Disjunction of the disjunct that holds, `... x rules`;
             -1 where the rule is inactive or broken.
@@ -138,8 +139,11 @@ def project(
 
     result = _Result(rules, work, evaluated, weight)
     result.status[invalid] = Status.ERROR
-    holds = rules.satisfied(work.x, work.y, _TOLERANCE.get(batch.dtype, 1e-6)).cpu().numpy()
-    result.accept(np.flatnonzero(holds & ~invalid), _TOLERANCE.get(batch.dtype, 1e-6))
+    tol = _TOLERANCE.get(batch.dtype, 1e-6)
+    holds, usable = np.zeros(len(invalid), dtype=bool), np.flatnonzero(~invalid)
+    if len(usable):
+        holds[usable] = rules.satisfied(work.x[usable], work.y[usable], tol).cpu().numpy()
+    result.accept(np.flatnonzero(holds), tol)
 
     from gdpnet.solve import _milp
 
@@ -178,6 +182,7 @@ class _Result:
         self.status = np.full(size, Status.SATISFIED, dtype=np.int8)
         self.value = np.zeros(size)
         self.nodes = np.zeros(size, dtype=np.int64)
+        self.missing = np.zeros(size, dtype=bool)
         self.disjunct = np.full((size, len(rules.names)), -1, dtype=np.int64)
 
     def accept(self, samples: np.ndarray, tol: float) -> None:
@@ -194,6 +199,7 @@ class _Result:
         self.y[index] = found.y
         self.value[index] = found.value
         self.nodes[index] = found.nodes
+        self.missing[index] = not found.found
         active = self.evaluated.rules[index].tolist()
         for r, rule in enumerate(self.rules.data.rules):
             if active[r] and found.status in (Status.PROJECTED, Status.LIMIT):
@@ -207,7 +213,7 @@ class _Result:
     ) -> Projection:
         """The result in the caller's shape, type and device."""
         distance = np.abs(self.y - batch.y.detach().cpu().numpy()) @ self.weights
-        distance[self.status == Status.CONFLICT] = np.inf
+        distance[(self.status == Status.CONFLICT) | self.missing] = np.inf
         self.value[self.status == Status.ERROR] = np.nan
         y = torch.from_numpy(self.y).to(device, batch.dtype)
         unmoved = torch.from_numpy(self.status == Status.SATISFIED)
@@ -249,24 +255,27 @@ def _prepare(
 
 def _holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
     """First disjunct of each active rule that holds, `batch x rules`; -1 where inactive."""
-    evaluated = rules.evaluate(batch.x)
-    chosen = np.full((len(batch.y), len(rules.names)), -1, dtype=np.int64)
-    if rules.auxiliary_names:
-        return chosen
-    residual = evaluated.rows.residual(batch.y)
-    booleans = rules.satisfaction.of_booleans(residual, evaluated.clauses)
-    holds = (booleans <= tol).cpu().numpy()
-    if not rules.is_plain:
-        from gdpnet.solve._existence import truth_values
+    from gdpnet.solve import _existence
 
-        for i, values in enumerate(truth_values(rules, batch, tol)):
-            for boolean, value in (values or {}).items():
-                holds[i, boolean] = value
+    evaluated = rules.evaluate(batch.x)
+    holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)
+    if rules.auxiliary_names:
+        for i, literals in enumerate(_existence.true_literals(rules, batch)):
+            holds[i, [k - 1 for k in literals if k > 0]] = True
+    else:
+        residual = evaluated.rows.residual(batch.y)
+        booleans = rules.satisfaction.of_booleans(residual, evaluated.clauses)
+        holds[:] = (booleans <= tol).cpu().numpy()
+        if not rules.is_plain:
+            for i, values in enumerate(_existence.truth_values(rules, batch, tol)):
+                for boolean, value in (values or {}).items():
+                    holds[i, boolean] = value
     active = evaluated.rules.cpu().numpy()
+    chosen = np.full((len(batch.y), len(rules.names)), -1, dtype=np.int64)
     for r, rule in enumerate(rules.data.rules):
-        literals = [k - 1 for k in rules.data.clauses[rule.clause].literals]
-        first = np.asarray(rule.positions)[holds[:, literals].argmax(1)]
-        chosen[:, r] = np.where(active[:, r] & holds[:, literals].any(1), first, -1)
+        columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
+        first = np.asarray(rule.positions)[holds[:, columns].argmax(1)]
+        chosen[:, r] = np.where(active[:, r] & holds[:, columns].any(1), first, -1)
     return chosen
 
 
@@ -274,8 +283,11 @@ def _weights(weights: Any, rules: RuleModel) -> np.ndarray:
     d = len(rules.output_names)
     if weights is None:
         return np.ones(d)
-    array = np.asarray(weights, dtype=float)
-    if array.shape != (d,) or not (np.isfinite(array) & (array > 0)).all():
+    try:
+        array = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        array = np.asarray(weights, dtype=object)
+    if array.dtype == object or array.shape != (d,) or not (np.isfinite(array) & (array > 0)).all():
         raise InputError(
             f"weights: expected {d} positive numbers, one an output "
             f"({', '.join(rules.output_names[:8])}), got {array!r}."

@@ -1,0 +1,331 @@
+"""Keywords of gdpnet.project, shapes, types, contradictions and unusable samples."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunction
+from scipy.optimize import linprog
+
+import gdpnet
+from gdpnet import Status
+from tests import oracles
+from tests.bank import BY_NAME
+
+SOLVE = {"solver": "milp"}
+
+
+def gap() -> gdpnet.RuleModel:
+    return BY_NAME["midway"].rules()
+
+
+# ---- contradictions -------------------------------------------------------------------------
+
+
+def test_conflict_passes_the_prediction() -> None:
+    problem = BY_NAME["conflict_at_some_inputs"]
+    p = gdpnet.project(problem.rules(), problem.yhat, problem.x, on_conflict="pass", **SOLVE)
+    assert p.status.tolist() == [Status.PROJECTED, Status.CONFLICT]
+    assert p.y[1].tolist() == problem.yhat[1].tolist()
+    assert p.distance.tolist() == [pytest.approx(0.1), math.inf]
+    assert p.disjunct[1].tolist() == [-1, -1]
+
+
+def test_conflict_raises_and_names_the_rules() -> None:
+    problem = BY_NAME["conflict_at_some_inputs"]
+    with pytest.raises(gdpnet.ConflictError, match=r"row 1\b.*gap.*never|row 1\b.*never.*gap"):
+        gdpnet.project(problem.rules(), problem.yhat, problem.x, on_conflict="raise", **SOLVE)
+
+
+def test_no_conflict_does_not_raise() -> None:
+    p = gdpnet.project(gap(), torch.tensor([[4.0]]), on_conflict="raise", **SOLVE)
+    assert p.y.tolist() == [[3.0]]
+
+
+ELASTIC_BOUNDS = [(0.0, 1.0), (0.0, 1.0)]
+# Rows (a, b) of a y <= b; rules -> disjuncts -> rows. The global row is y0 + y1 <= 1.2.
+ELASTIC_GLOBALS = [([1.0, 1.0], 1.2)]
+ELASTIC_RULES = [
+    [[([-1.0, 0.0], -0.9)], [([0.0, -4.0], -3.8)]],
+    [[([1.0, 0.0], 0.4), ([0.0, 1.0], 0.5)]],
+    [[([1.0, -1.0], -0.1)], [([-1.0, 1.0], -0.3)]],
+]
+
+
+def elastic_model() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=lambda _, i: ELASTIC_BOUNDS[i])
+
+    def relation(row: tuple[list[float], float]) -> Any:
+        return row[0][0] * m.y[0] + row[0][1] * m.y[1] <= row[1]
+
+    m.always = pyo.ConstraintList()
+    for row in ELASTIC_GLOBALS:
+        m.always.add(relation(row))
+    m.rules = Disjunction(
+        range(len(ELASTIC_RULES)),
+        rule=lambda m, r: [[relation(row) for row in term] for term in ELASTIC_RULES[r]],
+    )
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def elastic_by_hand(yhat: list[float]) -> tuple[float, float]:
+    """Least sum of scaled violations, then least distance: columns (y, eta, v)."""
+    count = len(ELASTIC_RULES)
+    best = (math.inf, math.inf)
+    for choice in itertools.product(*ELASTIC_RULES):
+        rows, right = [], []
+        for a, b in ELASTIC_GLOBALS:
+            rows.append([*a, 0, 0, *[0] * count])
+            right.append(b)
+        for r, term in enumerate(choice):
+            for a, b in term:
+                scale = max(1.0, abs(b), *map(abs, a))
+                rows.append([*a, 0, 0, *(-scale * (k == r) for k in range(count))])
+                right.append(b)
+        for j, sign in itertools.product(range(2), (1.0, -1.0)):
+            row = np.zeros(4 + count)
+            row[j], row[2 + j] = sign, -1.0
+            rows.append(list(row))
+            right.append(sign * yhat[j])
+        bounds = [*ELASTIC_BOUNDS, *[(0, None)] * (2 + count)]
+        violation = np.array([0, 0, 0, 0, *[1] * count], dtype=float)
+        first = linprog(violation, A_ub=rows, b_ub=right, bounds=bounds, method="highs-ds")
+        assert first.status == 0
+        second = linprog(
+            [0, 0, 1, 1, *[0] * count],
+            A_ub=[*rows, violation],
+            b_ub=[*right, first.fun + 1e-9],
+            bounds=bounds,
+            method="highs-ds",
+        )
+        assert second.status == 0
+        if first.fun < best[0] - 1e-8 or (first.fun < best[0] + 1e-8 and second.fun < best[1]):
+            best = (min(best[0], first.fun), second.fun)
+    return best
+
+
+@pytest.mark.parametrize("yhat", [[0.5, 0.5], [0.9, 0.9], [0.0, 1.0], [0.3, 0.2], [0.8, 0.1]])
+def test_nearest_breaks_the_rules_as_little_as_possible(yhat: list[float]) -> None:
+    rules = elastic_model()
+    p = gdpnet.project(rules, torch.tensor([yhat]).double(), on_conflict="nearest", **SOLVE)
+    least, distance = elastic_by_hand(yhat)
+    assert least > 1e-3
+    assert p.status.tolist() == [Status.CONFLICT]
+    assert p.distance.tolist() == [math.inf]
+    assert rules.violation(None, p.y).sum().item() == pytest.approx(least, abs=1e-7)
+    assert rules.global_violation(None, p.y).item() <= 1e-9
+    moved = (p.y - torch.tensor(yhat)).abs().sum().item()
+    assert moved == pytest.approx(distance, abs=1e-6)
+
+
+def test_nearest_leaves_the_prediction_where_globals_contradict() -> None:
+    problem = BY_NAME["contradictory_globals"]
+    p = gdpnet.project(problem.rules(), problem.yhat, on_conflict="nearest", **SOLVE)
+    assert p.status.tolist() == [Status.CONFLICT]
+    assert torch.equal(p.y, problem.yhat)
+
+
+def test_nearest_changes_nothing_without_a_conflict() -> None:
+    problem = BY_NAME["nested"]
+    rules = problem.rules()
+    p = gdpnet.project(rules, problem.yhat, on_conflict="nearest", **SOLVE)
+    assert torch.equal(p.y, gdpnet.project(rules, problem.yhat, **SOLVE).y)
+
+
+# ---- unusable samples -----------------------------------------------------------------------
+
+
+def reciprocal() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.row = pyo.Constraint(expr=m.y[0] / m.x + m.y[1] >= 1 / m.x)
+    m.rule = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.x])
+
+
+YHAT = [[4.5, 0.0], [4.0, 1.0], [6.5, 0.5], [0.0, 0.0]]
+
+
+def test_invalid_raises_naming_rows() -> None:
+    yhat = torch.tensor(YHAT)
+    yhat[1, 0], yhat[3, 1] = math.nan, math.inf
+    with pytest.raises(gdpnet.InputError, match=r"yhat: NaN or infinity in 2 of 4 rows \(1, 3\)"):
+        gdpnet.project(reciprocal(), yhat, torch.ones(4, 1), **SOLVE)
+    x = torch.ones(4, 1)
+    x[2] = math.nan
+    with pytest.raises(gdpnet.InputError, match=r"x: NaN or infinity in row 2"):
+        gdpnet.project(reciprocal(), torch.tensor(YHAT), x, **SOLVE)
+
+
+def test_invalid_marked_leaves_the_others_untouched() -> None:
+    rules = reciprocal()
+    yhat, x = torch.tensor(YHAT).double(), torch.tensor([[1.0], [2.0], [0.0], [0.5]]).double()
+    yhat[1, 0] = math.nan
+    p = gdpnet.project(rules, yhat, x, on_invalid="mark", **SOLVE)
+    good = [0, 3]
+    alone = gdpnet.project(rules, yhat[good], x[good], **SOLVE)
+    assert [p.status[k].item() for k in (1, 2)] == [Status.ERROR, Status.ERROR]
+    assert p.y[[1, 2]].isnan().all()
+    assert p.value[[1, 2]].isnan().all()
+    assert p.distance[[1, 2]].isnan().all()
+    assert (p.disjunct[[1, 2]] == -1).all()
+    for name in ("y", "value", "distance", "status", "disjunct"):
+        assert torch.equal(getattr(p, name)[good], getattr(alone, name)), name
+
+
+@pytest.mark.parametrize("x", [0.0, math.nan, math.inf])
+def test_a_batch_of_unusable_samples_only(x: float) -> None:
+    p = gdpnet.project(
+        reciprocal(), torch.tensor(YHAT), torch.full((4, 1), x), on_invalid="mark", **SOLVE
+    )
+    assert (p.status == Status.ERROR).all()
+    assert p.y.isnan().all()
+
+
+def test_empty_batch() -> None:
+    p = gdpnet.project(gap(), torch.zeros(0, 1), **SOLVE)
+    assert p.y.shape == (0, 1)
+    assert p.disjunct.shape == (0, 1)
+
+
+# ---- weights, limits, wrong choices -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["two_boxes", "equalities", "power", "exactly", "whole_outputs"])
+def test_weights(name: str) -> None:
+    problem = BY_NAME[name]
+    rules = problem.rules()
+    weights = [0.25, 3.0, 1.5][: len(rules.output_names)]
+    p = gdpnet.project(rules, problem.yhat, problem.x, weights=weights, **SOLVE)
+    for k, sample in enumerate(problem.samples):
+        wanted = oracles.pyomo_distance(
+            problem.build(), problem.outputs, sample.yhat, weights=weights
+        )
+        assert p.distance[k].item() == pytest.approx(wanted, abs=1e-7)
+        assert p.value[k].item() == pytest.approx(wanted, abs=1e-7)
+
+
+def test_weights_decide_which_output_moves() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.row = pyo.Constraint(expr=m.y[0] + m.y[1] >= 4)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    zero = torch.zeros(1, 2)
+    assert gdpnet.project(rules, zero, weights=[1, 2], **SOLVE).y.tolist() == [[4.0, 0.0]]
+    assert gdpnet.project(rules, zero, weights=[2, 1], **SOLVE).y.tolist() == [[0.0, 4.0]]
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.nan], "ab"])
+def test_bad_weights(weights: Any) -> None:
+    with pytest.raises(gdpnet.InputError, match="weights: expected 2 positive numbers"):
+        gdpnet.project(BY_NAME["two_boxes"].rules(), torch.zeros(1, 2), weights=weights)
+
+
+def test_time_limit_is_accepted() -> None:
+    problem = BY_NAME["jl_midsize"]
+    p = gdpnet.project(problem.rules(), problem.yhat, time_limit=60.0, **SOLVE)
+    assert p.distance.tolist() == pytest.approx([s.distance for s in problem.samples], abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["jl_largesize", "unbounded_outputs"])
+def test_time_limit_without_time_is_told(name: str) -> None:
+    """Whatever the solver manages: optimal answers are right, others are marked."""
+    problem = BY_NAME[name]
+    rules = problem.rules()
+    best = gdpnet.project(rules, problem.yhat, **SOLVE)
+    p = gdpnet.project(rules, problem.yhat, time_limit=1e-9, **SOLVE)
+    done = (p.status == Status.PROJECTED) | (p.status == Status.SATISFIED)
+    assert (done | (p.status == Status.LIMIT)).all()
+    assert torch.allclose(p.distance[done], best.distance[done], rtol=0, atol=1e-7)
+    limit = p.status == Status.LIMIT
+    assert (p.value[limit] <= best.distance[limit] + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"relaxation": "hull"}, "relaxation: expected one of"),
+        ({"solver": "cplex"}, "solver: expected one of"),
+        ({"on_conflict": "ignore"}, "on_conflict: expected one of 'pass', 'raise', 'nearest'"),
+        ({"on_invalid": "skip"}, "on_invalid: expected one of 'raise', 'mark'"),
+        ({"time_limit": 0}, "time_limit: expected a positive number or None"),
+        ({"time_limit": "1"}, "time_limit: expected a positive number or None"),
+        ({"threads": -1}, "threads: expected a positive"),
+    ],
+)
+def test_wrong_choices(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(gdpnet.InputError, match=told):
+        gdpnet.project(gap(), torch.zeros(1, 1), **options)
+
+
+def test_rules_must_be_a_rule_model() -> None:
+    with pytest.raises(gdpnet.InputError, match=r"rules: expected a gdpnet\.RuleModel"):
+        gdpnet.project(pyo.ConcreteModel(), torch.zeros(1, 1))  # type: ignore[arg-type]
+
+
+# ---- types and shapes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_types_are_kept(dtype: torch.dtype) -> None:
+    problem = BY_NAME["uniform_softmax"]
+    rules = problem.rules()
+    yhat = problem.yhat.to(dtype)
+    p = gdpnet.project(rules, yhat, **SOLVE)
+    assert {p.y.dtype, p.value.dtype, p.distance.dtype} == {dtype}
+    digits = torch.finfo(dtype).eps
+    assert rules.satisfied(None, p.y, tol=max(1e-9, 4 * digits)).all()
+    assert p.status.tolist() == [Status.PROJECTED, Status.PROJECTED, Status.SATISFIED]
+    assert torch.equal(p.y[2], yhat[2])
+    assert p.distance.double().tolist() == pytest.approx([0.5, 0.2, 0.0], abs=4 * digits)
+
+
+def test_float32_softmax_counts_as_satisfied() -> None:
+    rules = BY_NAME["uniform_softmax"].rules()
+    torch.manual_seed(0)
+    logits = torch.randn(200, 4)
+    logits[:, 0] += 4
+    yhat = logits.softmax(-1)
+    yhat = yhat[yhat[:, 0] >= 0.5]
+    assert (yhat.double().sum(1) != 1).any()
+    p = gdpnet.project(rules, yhat, **SOLVE)
+    assert (p.status == Status.SATISFIED).all()
+    assert torch.equal(p.y, yhat)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,), (2, 0)])
+def test_leading_shapes_and_broadcast(shape: tuple[int, ...]) -> None:
+    problem = BY_NAME["strictly_hot"]
+    rules = problem.rules()
+    torch.manual_seed(1)
+    yhat, x = torch.rand(*shape, 2).double(), 40 * torch.rand(*shape, 1).double()
+    p = gdpnet.project(rules, yhat, x, **SOLVE)
+    assert p.y.shape == (*shape, 2)
+    assert p.disjunct.shape == (*shape, 1)
+    assert p.status.shape == p.value.shape == p.distance.shape == p.info.nodes.shape == shape
+    flat = gdpnet.project(rules, yhat.reshape(-1, 2), x.reshape(-1, 1), **SOLVE)
+    assert torch.equal(p.y.reshape(-1, 2), flat.y)
+    one = torch.tensor([35.0]).double()
+    wide = gdpnet.project(rules, yhat, one, **SOLVE)
+    assert torch.equal(wide.y, gdpnet.project(rules, yhat, one.expand(*shape, 1), **SOLVE).y)
+
+
+def test_inputs_of_another_leading_shape_are_refused() -> None:
+    rules = BY_NAME["strictly_hot"].rules()
+    with pytest.raises(gdpnet.InputError, match=r"x has leading shape \(3,\) and yhat has \(2,\)"):
+        gdpnet.project(rules, torch.rand(2, 2), torch.rand(3, 1))
+
+
+def test_prediction_outside_the_bounds_is_measured_as_given() -> None:
+    p = gdpnet.project(gap(), torch.tensor([[-2.0], [15.0]]).double(), **SOLVE)
+    assert p.y.tolist() == [[0.0], [10.0]]
+    assert p.distance.tolist() == [2.0, 5.0]
+    assert p.value.tolist() == [2.0, 5.0]
