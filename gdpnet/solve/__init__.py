@@ -1,6 +1,7 @@
 """From rules and predictions to outputs: status, solvers, projection."""
 
-from gdpnet.solve.project import Projection, ProjectionInfo, project
+from gdpnet.solve.project import project
+from gdpnet.solve.projection import Projection, ProjectionInfo
 from gdpnet.solve.status import Status
 
 __all__ = ["Projection", "ProjectionInfo", "Status", "project"]

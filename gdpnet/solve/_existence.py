@@ -47,22 +47,32 @@ def _worst(violation: torch.Tensor, globally: torch.Tensor) -> torch.Tensor:
     return torch.maximum(globally, violation.amax(1)) if violation.shape[1] else globally
 
 
-def truth_values(rules: RuleModel, batch: Batch, tol: float) -> list[dict[int, bool] | None]:
-    """Consistent truth values of the tied booleans for outputs that satisfy the rules."""
+def holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
+    """Booleans that are true together at outputs that satisfy the rules, bool `batch x booleans`.
+
+    Of an untied boolean it tells whether its disjunct holds, chosen or not.
+    """
+    if rules.auxiliary_names:
+        return _holding_with_auxiliaries(rules, batch)
     state = _State(rules, batch)
-    levels = torch.full((len(batch.y),), tol, dtype=torch.float64)
-    return state.assignments(levels)
+    holds = (state.booleans <= tol).cpu().numpy()
+    if not rules.is_plain:
+        levels = torch.full((len(batch.y),), tol, dtype=torch.float64)
+        for i, values in enumerate(state.assignments(levels)):
+            for boolean, value in (values or {}).items():
+                holds[i, boolean] = value
+    return holds
 
 
-def true_literals(rules: RuleModel, batch: Batch) -> list[frozenset[int]]:
-    """Literals that hold together for outputs that satisfy rules with auxiliaries."""
+def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
     evaluated = rules.evaluate(batch.x)
-    found = []
+    holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)
     for i, y in enumerate(batch.y.detach().cpu().numpy()):
         sample = Sample.of(rules, evaluated, i)
         program = sample.least_violation(y, sample.clauses, rules.data.global_rows, (), 0.0)
-        found.append(_disjunctive.solve(program).literals)
-    return found
+        for literal in _disjunctive.solve(program).literals:
+            holds[i, abs(literal) - 1] = literal > 0
+    return holds
 
 
 class _State:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
+import torch
 
-from gdpnet.rules.model import Evaluated, RuleModel
-from gdpnet.solve import _disjunctive, _gurobi, _highs
+from gdpnet.rules._batch import Batch
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _disjunctive, _existence, _gurobi, _highs
 from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve._linear import Outcome, Solver
+from gdpnet.solve._nearest import nearest
+from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
 from gdpnet.solve.status import Status
 
@@ -36,65 +41,116 @@ class Found:
     """
 
     status: Status
-    y: np.ndarray
+    y: Array
     value: float
     literals: frozenset[int]
     nodes: int
     found: bool = True
 
 
-def project(
+def solve(
     rules: RuleModel,
-    evaluated: Evaluated,
-    yhat: np.ndarray,
-    weights: np.ndarray,
-    samples: np.ndarray,
+    x: Array,
+    yhat: Array,
+    invalid: Array,
+    options: Options,
+    mark: bool,
     solver: str,
-    time_limit: float | None,
-    threads: int | None,
-    nearest: bool,
-) -> list[Found]:
-    """Project some samples of a batch.
+) -> Results:
+    """Project a flat batch; arguments as in `_exact.solve`."""
+    evaluated = rules.evaluate(torch.from_numpy(x))
+    unusable = evaluated.rows.unusable().numpy()
+    if unusable.any():
+        if not mark:
+            rules.refuse_unusable(evaluated.rows)
+        invalid |= unusable
+    results = Results.start(rules, yhat, evaluated.rules.numpy())
+    usable = np.flatnonzero(~invalid)
+    if len(usable):
+        batch = _flat(x[usable], yhat[usable])
+        holds = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
+        accepted, rest = usable[holds], usable[~holds]
+        if len(accepted):
+            part = _flat(x[accepted], yhat[accepted])
+            true = _existence.holding(rules, part, options.tolerance)
+            results.assignment[accepted] = true.astype(np.int8)
+        results.solver[accepted] = SOLVER_NAMES.index(solver)
+        if len(rest):
+            finish(rules, x, yhat, rest, results, options, solver)
+    return results
+
+
+def finish(
+    rules: RuleModel,
+    x: Array,
+    yhat: Array,
+    samples: Array,
+    results: Results,
+    options: Options,
+    solver: str = "milp",
+    incumbents: Mapping[int, tuple[Array, float]] = MappingProxyType({}),
+) -> None:
+    """Project some samples of a batch into `results`.
 
     Args:
         rules: the rules.
-        evaluated: rows and activation of the batch.
-        yhat: predictions, `batch x d`.
-        weights: `d`.
-        samples: indices of the samples to project.
+        x: inputs, (B, p).
+        yhat: predictions, (B, d).
+        samples: which ones.
+        results: updated.
+        options: how to solve.
         solver: name in `SOLVERS`.
-        time_limit: seconds for each sample.
-        threads: samples solved at a time; None for one a core.
-        nearest: where rules contradict, break them as little as possible.
+        incumbents: points already known to satisfy the rules, and their distances.
     """
+    evaluated = rules.evaluate(torch.from_numpy(x[samples]))
 
-    def one(index: int) -> Found:
-        sample = Sample.of(rules, evaluated, index)
-        return _project(sample, yhat[index], weights, SOLVERS[solver], time_limit, nearest)
+    def one(place: int) -> Found:
+        index = int(samples[place])
+        sample = Sample.of(rules, evaluated, place)
+        known = incumbents.get(index)
+        return _project(sample, yhat[index], SOLVERS[solver], options, known)
 
-    workers = min(len(samples), threads or os.cpu_count() or 1)
-    return _mapped(one, samples.tolist(), workers)
+    workers = min(len(samples), options.threads or os.cpu_count() or 1)
+    code = SOLVER_NAMES.index(solver)
+    for index, found in zip(samples, _mapped(one, len(samples), workers), strict=True):
+        results.status[index] = found.status
+        results.y[index] = found.y
+        results.value[index] = found.value
+        results.nodes[index] += found.nodes
+        results.missing[index] = not found.found
+        results.solver[index] = code
+        if found.literals:
+            results.assignment[index] = 0
+            for literal in found.literals:
+                results.assignment[index, abs(literal) - 1] = np.sign(literal)
 
 
-def _mapped(function: Callable[[int], Found], items: list[int], workers: int) -> list[Found]:
+def _flat(x: Array, y: Array) -> Batch:
+    return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
+
+
+def _mapped(function: Callable[[int], Found], count: int, workers: int) -> list[Found]:
     if workers <= 1:
-        return [function(item) for item in items]
+        return [function(item) for item in range(count)]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, items))
+        return list(pool.map(function, range(count)))
 
 
 def _project(
     sample: Sample,
-    yhat: np.ndarray,
-    weights: np.ndarray,
+    yhat: Array,
     solver: Solver,
-    time_limit: float | None,
-    nearest: bool,
+    options: Options,
+    known: tuple[Array, float] | None,
 ) -> Found:
+    weights, time_limit = options.weights, options.time_limit
     d = len(yhat)
     start = sample.clip(yhat)
+    outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights)
-    if not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
+    if known is not None:
+        program = _bounded(program, start, weights, known[1] - outside)
+    elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
         first = _disjunctive.solve_search(program, solver, time_limit, first=True)
         if first.outcome is Outcome.OPTIMAL:
             program = _bounded(program, start, weights, first.value)
@@ -102,9 +158,13 @@ def _project(
             return _failed(first, yhat)
     answer = _disjunctive.solve(program, solver, time_limit)
     nodes = answer.nodes
+    if answer.point is None and known is not None:
+        # The known point satisfies the rules, so this is a limit, whatever the solver says.
+        bound = max(answer.bound, 0.0) if answer.outcome is Outcome.LIMIT else 0.0
+        return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
     if answer.outcome is Outcome.INFEASIBLE:
-        if nearest:
-            found = _nearest(sample, start, weights, solver, time_limit)
+        if options.nearest:
+            found = nearest(sample, start, weights, solver, time_limit)
             if found is not None and found.point is not None:
                 y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
                 return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)
@@ -114,22 +174,23 @@ def _project(
     answer = _disjunctive.polish(program, answer, solver)
     assert answer.point is not None
     y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
-    outside = float(weights @ np.abs(start - yhat))
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     status = Status.PROJECTED if answer.outcome is Outcome.OPTIMAL else Status.LIMIT
     if not _holds(sample, answer, y):
         status = Status.ERROR
+    elif known is not None and status is Status.LIMIT and answer.value + outside > known[1]:
+        return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
     return Found(status, y, bound + outside, answer.literals, nodes)
 
 
-def _failed(answer: DisjunctiveAnswer, yhat: np.ndarray) -> Found:
+def _failed(answer: DisjunctiveAnswer, yhat: Array) -> Found:
     """Nothing was found: the prediction passes, at an infinite distance."""
     status = Status.LIMIT if answer.outcome is Outcome.LIMIT else Status.ERROR
     return Found(status, yhat, 0.0, frozenset(), answer.nodes, found=False)
 
 
 def _bounded(
-    program: DisjunctiveProgram, start: np.ndarray, weights: np.ndarray, distance: float
+    program: DisjunctiveProgram, start: Array, weights: Array, distance: float
 ) -> DisjunctiveProgram:
     """Bounds from a feasible point: the nearest one is no further away in any output."""
     d = len(start)
@@ -142,7 +203,7 @@ def _bounded(
     return replace(program, lower=lower, upper=upper)
 
 
-def _holds(sample: Sample, answer: DisjunctiveAnswer, y: np.ndarray) -> bool:
+def _holds(sample: Sample, answer: DisjunctiveAnswer, y: Array) -> bool:
     """Whether the point, auxiliaries included, satisfies the rows that were chosen."""
     assert answer.point is not None
     z = answer.point[: len(sample.lower)].copy()
@@ -155,90 +216,3 @@ def _holds(sample: Sample, answer: DisjunctiveAnswer, y: np.ndarray) -> bool:
     excess = sample.matrix[rows] @ z - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
     return bool((excess <= _CHECKED * sample.scale[rows]).all())
-
-
-# ---- contradictions -------------------------------------------------------------------------
-
-
-def _nearest(
-    sample: Sample,
-    start: np.ndarray,
-    weights: np.ndarray,
-    solver: Solver,
-    time_limit: float | None,
-) -> DisjunctiveAnswer | None:
-    """Bounds, globals and logic hard; least sum of scaled violations, then least distance.
-
-    None where the hard part alone has no solution.
-    """
-    program, slack = _elastic(sample, start, weights)
-    first = replace(program, cost=slack.astype(float))
-    answer = _disjunctive.solve(first, solver, time_limit)
-    answer = _disjunctive.polish(first, answer, solver)
-    if answer.point is None:
-        return None
-    # Second stage: no more violation than that, then as near as possible.
-    least = float(slack @ answer.point)
-    matrix = np.vstack([program.matrix, slack[None].astype(float)])
-    bound = np.concatenate([program.bound, [least * (1 + 1e-9) + 1e-9]])
-    second = replace(
-        program,
-        matrix=matrix,
-        bound=bound,
-        equality=np.concatenate([program.equality, [False]]),
-        global_rows=(*program.global_rows, len(bound) - 1),
-    )
-    nearer = _disjunctive.polish(second, _disjunctive.solve(second, solver, time_limit), solver)
-    return answer if nearer.point is None else nearer
-
-
-def _elastic(
-    sample: Sample, start: np.ndarray, weights: np.ndarray
-) -> tuple[DisjunctiveProgram, np.ndarray]:
-    """The projection with a violation column for each active rule; which columns those are.
-
-    Equalities of disjuncts become two inequalities, so that they can be broken by an amount.
-    """
-    program = sample.projection(start, weights)
-    data = sample.rules.data
-    active = set(sample.clauses)
-    owners = [r for r, rule in enumerate(data.rules) if data.clauses[rule.clause] in active]
-    columns = len(program.cost)
-    matrix = np.hstack([program.matrix, np.zeros((len(program.matrix), len(owners)))])
-    bound, equality = program.bound.copy(), program.equality.copy()
-    booleans = list(data.booleans)
-    extra: list[np.ndarray] = []
-    extra_bound: list[float] = []
-    for k, r in enumerate(owners):
-        for clause in data.subtree(data.rules[r].clause):
-            for literal in data.clauses[clause].literals:
-                boolean = booleans[literal - 1]
-                rows = list(boolean.true_rows)
-                for i in boolean.true_rows:
-                    matrix[i, columns + k] = -sample.scale[i]
-                    if sample.equality[i]:
-                        opposite = -matrix[i]
-                        opposite[columns + k] = -sample.scale[i]
-                        rows.append(len(matrix) + len(extra))
-                        extra.append(opposite)
-                        extra_bound.append(-bound[i])
-                        equality[i] = False
-                booleans[literal - 1] = replace(boolean, true_rows=tuple(rows))
-    if extra:
-        matrix = np.vstack([matrix, *[row[None] for row in extra]])
-    slack = np.arange(columns + len(owners)) >= columns
-    zeros = np.zeros(len(owners))
-    return (
-        replace(
-            program,
-            cost=np.concatenate([program.cost, zeros]),
-            matrix=matrix,
-            bound=np.concatenate([bound, extra_bound]),
-            equality=np.concatenate([equality, np.zeros(len(extra), dtype=bool)]),
-            lower=np.concatenate([program.lower, zeros]),
-            upper=np.concatenate([program.upper, np.full(len(owners), np.inf)]),
-            integer=np.concatenate([program.integer, zeros.astype(bool)]),
-            booleans=tuple(booleans),
-        ),
-        slack,
-    )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
 from gdpnet.errors import ConflictError, InputError
-from gdpnet.rules._batch import Batch, as_batch, name_rows
-from gdpnet.rules.model import Evaluated, RuleModel
+from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._results import Options, Results
+from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
+
+logger = logging.getLogger("gdpnet")
 
 # A prediction that satisfies everything within this passes unchanged: what rounding in the
 # caller's type leaves of an equality (a float32 softmax misses its sum by 1e-7).
@@ -24,55 +28,10 @@ _TOLERANCE = {
 }
 
 _RELAXATIONS = ("dnf",)
-_SOLVERS = ("auto", "milp", "milp:gurobi")
+_SOLVERS = ("auto", "exact", "milp", "milp:gurobi")
 
-
-@dataclass(frozen=True)
-class ProjectionInfo:
-    """How the projection went.
-
-    Attributes:
-        nodes: programs or nodes solved for each sample, `...`.
-        bound: proved lower bound on each distance, `...`.
-        solver: which solver finished.
-        seconds: time of each stage.
-    """
-
-    nodes: torch.Tensor
-    bound: torch.Tensor
-    solver: str
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Projected outputs, and what became of each sample.
-
-    Attributes:
-        y: outputs, `... x d`, in the type and on the device of the prediction.
-        value: optimal value of the relaxation, a lower bound on the distance, `...`.
-        distance: weighted l1 distance of y to the prediction as given, `...`; inf on CONFLICT, and
-            where a limit was reached before anything was found (y is the prediction then).
-        status: codes of `Status`, int8 `...`.
-        disjunct: index in the source Disjunction of the disjunct that holds, `... x rules`;
-            -1 where the rule is inactive or broken.
-        info: nodes, bound, solver, timing.
-    """
-
-    y: torch.Tensor
-    value: torch.Tensor
-    distance: torch.Tensor
-    status: torch.Tensor
-    disjunct: torch.Tensor
-    info: ProjectionInfo
-
-    def __repr__(self) -> str:
-        codes, counts = self.status.unique(return_counts=True)
-        told = ", ".join(
-            f"{count} {Status(code).name}"
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-        )
-        return f"Projection(y: {tuple(self.y.shape)}, {told}, solver: {self.info.solver})"
+NODE_LIMIT = 100_000
+"""Nodes of the exact engine for a sample before MILP takes over."""
 
 
 def project(
@@ -83,6 +42,8 @@ def project(
     relaxation: str = "dnf",
     solver: str = "auto",
     weights: Any = None,
+    strict: bool = False,
+    node_limit: int = NODE_LIMIT,
     time_limit: float | None = None,
     threads: int | None = None,
     on_conflict: str = "pass",
@@ -95,11 +56,22 @@ def project(
         yhat: predictions, `... x d`.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         relaxation: `"dnf"`: exact.
-        solver: `"milp"`: a mixed-integer program by HiGHS for each sample; `"milp:gurobi"`: by
-            Gurobi; `"auto"` chooses.
+        solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
+            sample, slow and certain; `"milp:gurobi"`: by Gurobi; `"auto"`: the exact engine where
+            numba is installed, else MILP.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
-        time_limit: seconds for each sample; then the best found is returned with status LIMIT.
-        threads: samples solved at a time; one a core where not given.
+        strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
+            on the y returned, after its rounding to the caller's type, and equalities within a few
+            units in the last place. Rows are tightened by 4 eps (|b| + sum |a y|) where that is
+            needed, so the distance grows by rounding errors only, unless the nearest set is so thin
+            that no number of that type lies in it and another set is taken. `info.strict` tells for
+            which samples it could be had. Exact engine only.
+        node_limit: nodes of the exact engine's search for a sample; what is not finished by then
+            goes to MILP (`info.solver` tells).
+        time_limit: seconds for each sample, for the engine's search and for the MILP that takes
+            over; then the best found is returned with status LIMIT.
+        threads: samples solved at a time; chosen by the size of the batch where not given. The
+            answers do not depend on it.
         on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction
             unchanged, `"raise"` raises, `"nearest"` keeps bounds and global constraints and breaks
             the rules as little as possible (least sum of scaled violations, then least distance).
@@ -124,159 +96,86 @@ def project(
     _choice("solver", solver, _SOLVERS)
     _choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
     _choice("on_invalid", on_invalid, ("raise", "mark"))
+    if strict and solver not in ("auto", "exact"):
+        raise InputError(f"strict: only the exact engine can do that, not solver={solver!r}.")
+    _positive("node_limit", node_limit)
     _positive("time_limit", time_limit)
     _positive("threads", threads)
     started = time.perf_counter()
-    batch = as_batch(
-        *(x, yhat, rules.input_names, rules.output_names),
-        y_name="yhat",
-        finite=on_invalid == "raise",
+    mark = on_invalid == "mark"
+    batch = as_batch(*(x, yhat, rules.input_names, rules.output_names), y_name="yhat", finite=False)
+    options = Options(
+        weights=_weights(weights, rules),
+        tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
+        node_limit=int(node_limit),
+        time_limit=time_limit,
+        threads=threads,
+        nearest=on_conflict == "nearest",
+        dtype=batch.dtype,
     )
-    device = batch.y.device
-    weight = _weights(weights, rules)
-    work, evaluated, invalid = _prepare(rules, batch, on_invalid)
+    inputs, predictions = _array(batch.x), _array(batch.y)
+    invalid = np.zeros(len(predictions), dtype=bool)
+    if not (np.isfinite(inputs).all() and np.isfinite(predictions).all()):
+        if not mark:
+            refuse_nonfinite(batch.x, "x")
+            refuse_nonfinite(batch.y, "yhat")
+        invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+        inputs = np.where(invalid[:, None], 0.0, inputs)
+        predictions = np.where(invalid[:, None], 0.0, predictions)
     assembled = time.perf_counter()
 
-    result = _Result(rules, work, evaluated, weight)
-    result.status[invalid] = Status.ERROR
-    tol = _TOLERANCE.get(batch.dtype, 1e-6)
-    holds, usable = np.zeros(len(invalid), dtype=bool), np.flatnonzero(~invalid)
-    if len(usable):
-        holds[usable] = rules.satisfied(work.x[usable], work.y[usable], tol).cpu().numpy()
-    result.accept(np.flatnonzero(holds), tol)
+    results = _solve(solver, rules, inputs, predictions, invalid, options, mark)
+    if invalid.any():
+        results.status[invalid] = Status.ERROR
+        results.y[invalid] = np.nan
+        results.solver[invalid] = 0
+    if strict:
+        from gdpnet.solve import _strict
 
+        results.strict = _strict.enforce(rules, predictions, results, options)
+    conflict = results.status == Status.CONFLICT
+    if on_conflict == "raise" and conflict.any():
+        raise ConflictError(_conflict_message(rules, inputs, conflict))
+    seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
+    return Projection(rules, batch, results, options.weights, seconds)
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+
+
+def _solve(
+    solver: str,
+    rules: RuleModel,
+    x: np.ndarray,
+    yhat: np.ndarray,
+    invalid: np.ndarray,
+    options: Options,
+    mark: bool,
+) -> Results:
+    from gdpnet.solve import _exact
+
+    if solver == "auto":
+        solver = "exact" if _exact.AVAILABLE else "milp"
+        if solver == "milp":
+            _tell_without_numba()
+    if solver == "exact":
+        return _exact.solve(rules, x, yhat, invalid, options, mark)
     from gdpnet.solve import _milp
 
-    name = "milp" if solver == "auto" else solver
-    rest = np.flatnonzero(~holds & ~invalid)
-    found = _milp.project(
-        *(rules, evaluated, result.yhat, weight, rest, name, time_limit, threads),
-        nearest=on_conflict == "nearest",
-    )
-    for index, one in zip(rest.tolist(), found, strict=True):
-        result.put(index, one)
-    result.y[invalid] = np.nan
-
-    conflict = torch.from_numpy(result.status == Status.CONFLICT)
-    if on_conflict == "raise" and bool(conflict.any()):
-        raise ConflictError(_conflict_message(rules, work, conflict))
-    solved = time.perf_counter()
-    return result.finish(
-        batch,
-        device,
-        name,
-        {"assemble": assembled - started, "solve": solved - assembled},
-    )
+    return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
 
 
-class _Result:
-    """Arrays that are filled sample by sample."""
+_told: list[str] = []
 
-    def __init__(
-        self, rules: RuleModel, batch: Batch, evaluated: Evaluated, weights: np.ndarray
-    ) -> None:
-        size = len(batch.y)
-        self.rules, self.batch, self.evaluated, self.weights = rules, batch, evaluated, weights
-        self.yhat = batch.y.detach().cpu().numpy()
-        self.y = self.yhat.copy()
-        self.status = np.full(size, Status.SATISFIED, dtype=np.int8)
-        self.value = np.zeros(size)
-        self.nodes = np.zeros(size, dtype=np.int64)
-        self.missing = np.zeros(size, dtype=bool)
-        self.disjunct = np.full((size, len(rules.names)), -1, dtype=np.int64)
 
-    def accept(self, samples: np.ndarray, tol: float) -> None:
-        """Predictions that already satisfy everything: only their disjuncts are looked up."""
-        if not len(samples) or not self.rules.names:
-            return
-        index = torch.from_numpy(samples)
-        part = Batch(self.batch.x[index], self.batch.y[index], self.batch.shape, self.batch.dtype)
-        self.disjunct[samples] = _holding(self.rules, part, tol)
-
-    def put(self, index: int, found: Any) -> None:
-        """One sample that a solver projected."""
-        self.status[index] = found.status
-        self.y[index] = found.y
-        self.value[index] = found.value
-        self.nodes[index] = found.nodes
-        self.missing[index] = not found.found
-        active = self.evaluated.rules[index].tolist()
-        for r, rule in enumerate(self.rules.data.rules):
-            if active[r] and found.status in (Status.PROJECTED, Status.LIMIT):
-                literals = self.rules.data.clauses[rule.clause].literals
-                chosen = [p for p, k in zip(rule.positions, literals, strict=True)
-                          if k in found.literals]  # fmt: skip
-                self.disjunct[index, r] = chosen[0] if chosen else -1
-
-    def finish(
-        self, batch: Batch, device: torch.device, solver: str, seconds: dict[str, float]
-    ) -> Projection:
-        """The result in the caller's shape, type and device."""
-        distance = np.abs(self.y - batch.y.detach().cpu().numpy()) @ self.weights
-        distance[(self.status == Status.CONFLICT) | self.missing] = np.inf
-        self.value[self.status == Status.ERROR] = np.nan
-        y = torch.from_numpy(self.y).to(device, batch.dtype)
-        unmoved = torch.from_numpy(self.status == Status.SATISFIED)
-        # Exactly the caller's numbers, not those that went through a conversion.
-        y = torch.where(unmoved.to(device)[:, None], batch.y.to(batch.dtype), y)
-
-        def restored(array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-            return batch.restore(torch.from_numpy(array).to(device, dtype))
-
-        return Projection(
-            y=batch.restore(y),
-            value=restored(self.value, batch.dtype),
-            distance=restored(distance, batch.dtype),
-            status=restored(self.status),
-            disjunct=restored(self.disjunct),
-            info=ProjectionInfo(restored(self.nodes), restored(self.value), solver, seconds),
+def _tell_without_numba() -> None:
+    if not _told:
+        _told.append("numba")
+        logger.warning(
+            "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
+            "which is thousands of times slower than the exact engine. pip install numba"
         )
-
-
-def _prepare(
-    rules: RuleModel, batch: Batch, on_invalid: str
-) -> tuple[Batch, Evaluated, np.ndarray]:
-    """Rows of the batch, and which samples cannot be used (replaced by harmless ones)."""
-    bad = ~(batch.x.isfinite().all(1) & batch.y.isfinite().all(1))
-    x, y = torch.where(bad[:, None], 0.0, batch.x), torch.where(bad[:, None], 0.0, batch.y)
-    evaluated = rules.evaluate(x)
-    if on_invalid == "raise":
-        rules.refuse_unusable(evaluated.rows)
-    else:
-        usable = ~(bad | evaluated.rows.unusable())
-        if not bool(usable.all()):
-            # Evaluate again with every unusable sample replaced by a usable one.
-            if bool(usable.any()):
-                x = torch.where(usable[:, None], x, x[usable][:1])
-                evaluated = rules.evaluate(x)
-            bad = ~usable
-    return Batch(x, y, batch.shape, batch.dtype), evaluated, bad.cpu().numpy()
-
-
-def _holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
-    """First disjunct of each active rule that holds, `batch x rules`; -1 where inactive."""
-    from gdpnet.solve import _existence
-
-    evaluated = rules.evaluate(batch.x)
-    holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)
-    if rules.auxiliary_names:
-        for i, literals in enumerate(_existence.true_literals(rules, batch)):
-            holds[i, [k - 1 for k in literals if k > 0]] = True
-    else:
-        residual = evaluated.rows.residual(batch.y)
-        booleans = rules.satisfaction.of_booleans(residual, evaluated.clauses)
-        holds[:] = (booleans <= tol).cpu().numpy()
-        if not rules.is_plain:
-            for i, values in enumerate(_existence.truth_values(rules, batch, tol)):
-                for boolean, value in (values or {}).items():
-                    holds[i, boolean] = value
-    active = evaluated.rules.cpu().numpy()
-    chosen = np.full((len(batch.y), len(rules.names)), -1, dtype=np.int64)
-    for r, rule in enumerate(rules.data.rules):
-        columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
-        first = np.asarray(rule.positions)[holds[:, columns].argmax(1)]
-        chosen[:, r] = np.where(active[:, r] & holds[:, columns].any(1), first, -1)
-    return chosen
 
 
 def _weights(weights: Any, rules: RuleModel) -> np.ndarray:
@@ -305,11 +204,12 @@ def _positive(name: str, value: Any) -> None:
         raise InputError(f"{name}: expected a positive number or None, got {value!r}.")
 
 
-def _conflict_message(rules: RuleModel, batch: Batch, conflict: torch.Tensor) -> str:
-    first = int(conflict.nonzero()[0])
-    names = rules.explain_conflict(batch.x[first] if rules.input_names else None)
+def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> str:
+    first = int(np.flatnonzero(conflict)[0])
+    names = rules.explain_conflict(x[first] if rules.input_names else None)
+    rows = name_rows(torch.from_numpy(conflict))
     return (
-        f"No output satisfies all active rules in {name_rows(conflict)}. In row {first} these "
+        f"No output satisfies all active rules in {rows}. In row {first} these "
         f"contradict each other: {', '.join(map(str, names))}. on_conflict='pass' lets such "
         "predictions through, 'nearest' breaks the rules as little as possible."
     )

@@ -1,0 +1,98 @@
+"""Projection by the exact engine; what it cannot finish goes to MILP."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from gdpnet.errors import SolverError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _milp
+from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.solve.exact import ExactEngine
+
+logger = logging.getLogger("gdpnet")
+
+_SATISFIED, _PROJECTED = np.int8(Status.SATISFIED), np.int8(Status.PROJECTED)
+_EXACT = np.int8(SOLVER_NAMES.index("exact"))
+
+AVAILABLE = importlib.util.find_spec("numba") is not None
+
+_engines: WeakKeyDictionary[RuleModel, ExactEngine] = WeakKeyDictionary()
+
+
+def engine_of(rules: RuleModel) -> ExactEngine:
+    """The engine of a rule model, made when first needed and kept as long as the rules are."""
+    engine = _engines.get(rules)
+    if engine is None:
+        if not AVAILABLE:
+            raise SolverError(
+                "solver='exact' needs numba, which is not installed. Install it, or use "
+                "solver='milp'."
+            )
+        from gdpnet.solve.exact import ExactEngine
+
+        engine = _engines[rules] = ExactEngine(rules)
+    return engine
+
+
+def solve(
+    rules: RuleModel, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
+) -> Results:
+    """Project a flat batch.
+
+    Args:
+        rules: the rules.
+        x: inputs, (B, p).
+        yhat: predictions, (B, d).
+        invalid: samples that cannot be used, (B,) bool; updated.
+        options: how to solve.
+        mark: mark samples with unusable coefficients instead of raising.
+    """
+    from gdpnet.solve.exact import ACCEPTED_AS_IS, NO_SOLUTION, SOLVED
+
+    engine = engine_of(rules)
+    instance = engine.instantiate(x)
+    unusable = instance.unusable()
+    if unusable.any():
+        if not mark:
+            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
+        invalid |= unusable
+        instance.bound[unusable] = 0.0
+        instance.varying[unusable] = 0.0
+    solved = engine.project(instance, yhat, options, detailed=True)
+    found = solved.status == SOLVED
+    accepted = solved.status == ACCEPTED_AS_IS
+    results = Results(
+        y=np.where(found[:, None], solved.z[:, : rules.data.outputs], yhat),
+        status=np.where(accepted, _SATISFIED, _PROJECTED),
+        value=solved.distance,
+        nodes=solved.nodes,
+        assignment=solved.assignment,
+        active=instance.active[:, engine.rule_clauses],
+        solver=np.full(len(yhat), _EXACT),
+        missing=np.zeros(len(yhat), dtype=bool),
+        instance=instance,
+        solved=solved,
+    )
+    if (found | accepted).all():
+        return results
+    conflict = (solved.status == NO_SOLUTION) & ~invalid
+    results.status[conflict] = Status.CONFLICT
+    rest = ~(found | accepted | (solved.status == NO_SOLUTION) | invalid)
+    again = np.flatnonzero(rest | (conflict if options.nearest else False))
+    if len(again):
+        incumbents = {
+            int(i): (solved.z[i, : rules.data.outputs], float(solved.distance[i]))
+            for i in np.flatnonzero(rest & np.isfinite(solved.distance))
+        }
+        _milp.finish(rules, x, yhat, again, results, options, incumbents=incumbents)
+    return results

@@ -1,0 +1,96 @@
+"""Where rules contradict each other: break them as little as possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gdpnet.solve import _disjunctive
+from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve._linear import Solver
+from gdpnet.solve._sample import Sample
+
+
+def nearest(
+    sample: Sample,
+    start: np.ndarray,
+    weights: np.ndarray,
+    solver: Solver,
+    time_limit: float | None,
+) -> DisjunctiveAnswer | None:
+    """Bounds, globals and logic hard; least sum of scaled violations, then least distance.
+
+    None where the hard part alone has no solution.
+    """
+    program, slack = _elastic(sample, start, weights)
+    first = replace(program, cost=slack.astype(float))
+    answer = _disjunctive.solve(first, solver, time_limit)
+    answer = _disjunctive.polish(first, answer, solver)
+    if answer.point is None:
+        return None
+    # Second stage: no more violation than that, then as near as possible.
+    least = float(slack @ answer.point)
+    matrix = np.vstack([program.matrix, slack[None].astype(float)])
+    bound = np.concatenate([program.bound, [least * (1 + 1e-9) + 1e-9]])
+    second = replace(
+        program,
+        matrix=matrix,
+        bound=bound,
+        equality=np.concatenate([program.equality, [False]]),
+        global_rows=(*program.global_rows, len(bound) - 1),
+    )
+    nearer = _disjunctive.polish(second, _disjunctive.solve(second, solver, time_limit), solver)
+    return answer if nearer.point is None else nearer
+
+
+def _elastic(
+    sample: Sample, start: np.ndarray, weights: np.ndarray
+) -> tuple[DisjunctiveProgram, np.ndarray]:
+    """The projection with a violation column for each active rule; which columns those are.
+
+    Equalities of disjuncts become two inequalities, so that they can be broken by an amount.
+    """
+    program = sample.projection(start, weights)
+    data = sample.rules.data
+    active = set(sample.clauses)
+    owners = [r for r, rule in enumerate(data.rules) if data.clauses[rule.clause] in active]
+    columns = len(program.cost)
+    matrix = np.hstack([program.matrix, np.zeros((len(program.matrix), len(owners)))])
+    bound, equality = program.bound.copy(), program.equality.copy()
+    booleans = list(data.booleans)
+    extra: list[np.ndarray] = []
+    extra_bound: list[float] = []
+    for k, r in enumerate(owners):
+        for clause in data.subtree(data.rules[r].clause):
+            for literal in data.clauses[clause].literals:
+                boolean = booleans[literal - 1]
+                rows = list(boolean.true_rows)
+                for i in boolean.true_rows:
+                    matrix[i, columns + k] = -sample.scale[i]
+                    if sample.equality[i]:
+                        opposite = -matrix[i]
+                        opposite[columns + k] = -sample.scale[i]
+                        rows.append(len(matrix) + len(extra))
+                        extra.append(opposite)
+                        extra_bound.append(-bound[i])
+                        equality[i] = False
+                booleans[literal - 1] = replace(boolean, true_rows=tuple(rows))
+    if extra:
+        matrix = np.vstack([matrix, *[row[None] for row in extra]])
+    slack = np.arange(columns + len(owners)) >= columns
+    zeros = np.zeros(len(owners))
+    return (
+        replace(
+            program,
+            cost=np.concatenate([program.cost, zeros]),
+            matrix=matrix,
+            bound=np.concatenate([bound, extra_bound]),
+            equality=np.concatenate([equality, np.zeros(len(extra), dtype=bool)]),
+            lower=np.concatenate([program.lower, zeros]),
+            upper=np.concatenate([program.upper, np.full(len(owners), np.inf)]),
+            integer=np.concatenate([program.integer, zeros.astype(bool)]),
+            booleans=tuple(booleans),
+        ),
+        slack,
+    )

@@ -1,0 +1,104 @@
+"""What solvers hand to `project`: plain arrays over a flat batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.solve.exact._engine import Instance, Solved
+
+Array = np.ndarray
+
+SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi")
+"""Solvers by the code they have in `Results.solver`."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve.
+
+    Attributes:
+        weights: (d,).
+        tolerance: predictions that satisfy everything within it pass unchanged.
+        node_limit: nodes of the exact engine for a sample.
+        time_limit: seconds for a sample, or None.
+        threads: or None to choose.
+        nearest: where rules contradict, break them as little as possible.
+        tie: "vertex" or "least_norm".
+        dtype: type of the caller's predictions.
+    """
+
+    weights: Array
+    tolerance: float = 1e-9
+    node_limit: int = 100_000
+    time_limit: float | None = None
+    threads: int | None = None
+    nearest: bool = False
+    tie: str = "vertex"
+    dtype: torch.dtype = torch.float64
+
+
+@dataclass
+class Results:
+    """Results of a flat batch.
+
+    Attributes:
+        y: (B, d).
+        status: (B,) int8.
+        value: proved lower bound on the distance, (B,).
+        nodes: (B,).
+        assignment: of the booleans: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
+        active: which rules apply, (B, rules) bool.
+        solver: index into `SOLVER_NAMES`, (B,) int8.
+        missing: no point was found, (B,) bool.
+        strict: which samples hold without tolerance, (B,) bool, where that was asked for.
+        instance: the rules of the batch, where the exact engine ran.
+        solved: the exact engine's own results.
+    """
+
+    y: Array
+    status: Array
+    value: Array
+    nodes: Array
+    assignment: Array
+    active: Array
+    solver: Array
+    missing: Array
+    strict: Array | None = None
+    instance: Instance | None = None
+    solved: Solved | None = field(default=None, repr=False)
+
+    @staticmethod
+    def start(rules: RuleModel, yhat: Array, active: Array) -> Results:
+        """Every prediction passed unchanged."""
+        size = len(yhat)
+        return Results(
+            y=yhat.copy(),
+            status=np.full(size, Status.SATISFIED, dtype=np.int8),
+            value=np.zeros(size),
+            nodes=np.zeros(size, dtype=np.int64),
+            assignment=np.zeros((size, len(rules.data.booleans)), dtype=np.int8),
+            active=active,
+            solver=np.zeros(size, dtype=np.int8),
+            missing=np.zeros(size, dtype=bool),
+        )
+
+    def disjunct(self, rules: RuleModel) -> Array:
+        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
+        chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
+        answered = np.isin(self.status, (Status.SATISFIED, Status.PROJECTED, Status.LIMIT))
+        answered &= ~self.missing
+        for r, rule in enumerate(rules.data.rules):
+            columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
+            true = self.assignment[:, columns] == 1
+            first = np.asarray(rule.positions)[true.argmax(1)]
+            known = answered & self.active[:, r] & true.any(1)
+            chosen[:, r] = np.where(known, first, -1)
+        return chosen

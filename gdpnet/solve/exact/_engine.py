@@ -1,0 +1,282 @@
+"""The exact engine of one rule model: arrays prepared once, batches projected in threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._results import Options
+from gdpnet.solve.exact._arrays import Component, components
+from gdpnet.solve.exact._jit import Array
+from gdpnet.solve.exact._kernel import (
+    ACCEPTED_AS_IS,
+    Detail,
+    Output,
+    Workspace,
+    new_workspace,
+    run,
+)
+from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
+from gdpnet.solve.exact._tape import compile_instructions, instantiate
+
+# Below this many samples a thread has less to do than it costs to start one.
+_SAMPLES_A_THREAD = 256
+_CORES = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The rules for a batch of inputs, as numpy arrays.
+
+    Attributes:
+        active: which clauses apply, (B, clauses) bool.
+        bound: right sides, (B, m).
+        varying: coefficients that depend on x, (B, k, n).
+    """
+
+    active: Array
+    bound: Array
+    varying: Array
+
+    def take(self, samples: Array) -> Instance:
+        """The rules for some of the samples."""
+        return Instance(self.active[samples], self.bound[samples], self.varying[samples])
+
+    def unusable(self) -> Array:
+        """Samples with a coefficient that is not a finite number, (B,) bool."""
+        bad = ~np.isfinite(self.bound).all(1)
+        if self.varying.shape[1]:
+            bad |= ~np.isfinite(self.varying).all(axis=(1, 2))
+        return np.asarray(bad)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Results of a batch, over all components.
+
+    Attributes:
+        z: (B, n).
+        distance: (B,).
+        bound: (B,).
+        status: worst outcome over the components, (B,) int8.
+        assignment: (B, booleans) int8.
+        nodes: (B,).
+        follows: outputs that stand in no row and are where the prediction is, (B, d) bool.
+        parts: final dictionaries, one for each component (empty arrays where not asked for).
+    """
+
+    z: Array
+    distance: Array
+    bound: Array
+    status: Array
+    assignment: Array
+    nodes: Array
+    follows: Array
+    parts: tuple[tuple[Component, Detail], ...]
+
+
+class ExactEngine:
+    """Projects onto the rules of one model.
+
+    Args:
+        rules: the rule model.
+    """
+
+    def __init__(self, rules: RuleModel) -> None:
+        self.data = rules.data
+        self.rules = rules
+        self.components = components(rules.data)
+        constrained = {int(j) for component in self.components for j in component.columns}
+        self._free = sorted(set(range(self.data.outputs)) - constrained)
+        self.rule_clauses = np.array([rule.clause for rule in self.data.rules], dtype=np.int64)
+        self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
+        self._instructions = compile_instructions(rules.data)
+        self._workspaces: list[list[Workspace]] = [[] for _ in self.components]
+
+    def instantiate(self, x: Array) -> Instance:
+        """Conditions and coefficients for a batch.
+
+        Args:
+            x: inputs, (B, p) float64, contiguous.
+        """
+        n = len(self.data.columns)
+        if self._instructions is None:
+            import torch
+
+            evaluated = self.rules.evaluate(torch.from_numpy(x))
+            rows = evaluated.rows
+            return Instance(
+                active=evaluated.clauses.numpy(),
+                bound=np.ascontiguousarray(rows.bound.numpy()),
+                varying=np.ascontiguousarray(rows.coefficients.numpy()),
+            )
+        active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
+        bound = np.empty((len(x), len(self.data.rows)))
+        varying = np.empty((len(x), self._instructions.varying.size))
+        instantiate(self._instructions, x, active, bound, varying)
+        return Instance(active, bound, varying.reshape(len(x), len(self._instructions.varying), n))
+
+    def project(
+        self, instance: Instance, yhat: Array, options: Options, detailed: bool = False
+    ) -> Solved:
+        """Nearest points of a batch.
+
+        Args:
+            instance: the rules for the batch.
+            yhat: predictions, (B, d) float64, finite.
+            options: limits are for each sample and component.
+            detailed: report the final dictionaries.
+        """
+        if self._whole:  # nothing to take apart and put together again
+            out, detail = self._run(0, instance, yhat, options, detailed)
+            return Solved(
+                *out,
+                np.zeros((len(yhat), self.data.outputs), dtype=np.bool_),
+                ((self.components[0], detail),),
+            )
+        size, d = len(yhat), self.data.outputs
+        z = np.full((size, len(self.data.columns)), np.nan)
+        z[:, :d] = yhat
+        distance, status, follows = self._clip_free(z, options)
+        bound = distance.copy()
+        nodes = np.zeros(size, dtype=np.int64)
+        assignment = np.zeros((size, len(self.data.booleans)), dtype=np.int8)
+        parts = []
+        for index, component in enumerate(self.components):
+            out, detail = self._run(index, instance, yhat[:, component.outputs], options, detailed)
+            z[:, component.columns] = out.z
+            distance += out.distance
+            bound += out.bound
+            nodes += out.nodes
+            assignment[:, component.booleans] = out.assignment
+            status = np.where(_SEVERITY[out.status] > _SEVERITY[status], out.status, status)
+            parts.append((component, detail))
+        return Solved(z, distance, bound, status, assignment, nodes, follows, tuple(parts))
+
+    def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
+        """Outputs that stand in no row: only their bounds count."""
+        distance = np.zeros(len(z))
+        status = np.full(len(z), ACCEPTED_AS_IS, dtype=np.int8)
+        follows = np.zeros((len(z), self.data.outputs), dtype=np.bool_)
+        for j in self._free:
+            column = self.data.columns[j]
+            inside = np.clip(z[:, j], column.lower, column.upper)
+            moved = np.abs(inside - z[:, j])
+            far = moved > options.tolerance * np.maximum(1.0, np.abs(inside))
+            distance += np.where(far, options.weights[j] * moved, 0.0)
+            z[:, j] = np.where(far, inside, z[:, j])
+            status[far] = SOLVED
+            follows[:, j] = ~far
+        return distance, status, follows
+
+    def _run(
+        self, index: int, instance: Instance, yhat: Array, options: Options, detailed: bool
+    ) -> tuple[Output, Detail]:
+        component = self.components[index]
+        size, n = len(yhat), len(component.columns)
+        booleans = len(component.booleans)
+        out = Output(
+            z=np.empty((size, n)),
+            distance=np.empty(size),
+            bound=np.empty(size),
+            status=np.empty(size, dtype=np.int8),
+            assignment=np.zeros((size, booleans), dtype=np.int8),
+            nodes=np.empty(size, dtype=np.int64),
+        )
+        told = size if detailed else 0
+        detail = Detail(
+            column_state=np.empty((told, n), dtype=np.int8),
+            column_source=np.empty((told, n), dtype=np.int64),
+            tight_rows=np.empty((told, n), dtype=np.int64),
+            multipliers=np.empty((told, n)),
+            reduced_costs=np.empty((told, n)),
+        )
+        whole = n == len(self.data.columns)  # nothing to pick out
+        arguments = (
+            *(component.prepared, component.logic, component.activity(instance.active)),
+            _columns(instance.varying, component, whole),
+            instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
+            np.ascontiguousarray(yhat),
+            np.ascontiguousarray(options.weights[component.outputs]),
+            *(options.node_limit, options.tolerance),
+        )
+
+        def work(span: tuple[int, int]) -> None:
+            workspaces = self._workspaces[index]
+            try:
+                workspace = workspaces.pop()
+            except IndexError:
+                workspace = new_workspace(component.prepared, component.logic)
+            progress = np.array([-1, -1], dtype=np.int64)
+            if options.time_limit is None:
+                run(*span, *arguments, workspace, progress, out, detail)
+            else:
+                with _Watch(progress, options.time_limit):
+                    run(*span, *arguments, workspace, progress, out, detail)
+            workspaces.append(workspace)
+
+        workers = options.threads or min(_CORES, max(1, size // _SAMPLES_A_THREAD))
+        if workers == 1 or size < 2:
+            work((0, size))
+        else:
+            # Four pieces a worker, so that a few hard samples do not leave the others idle.
+            cuts = np.linspace(0, size, min(4 * workers, size) + 1).astype(int).tolist()
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(work, pairwise(cuts)))
+        if not component.prepared.plain:
+            # It was searched although the prediction may have been good enough.
+            near = (out.status == SOLVED) & (out.distance <= options.tolerance)
+            out.status[near] = ACCEPTED_AS_IS
+            out.distance[near] = out.bound[near] = 0.0
+            out.z[near, : yhat.shape[1]] = yhat[near]
+        return out, detail
+
+
+# Which outcome a sample has when its components differ.
+_SEVERITY = np.zeros(ACCEPTED_AS_IS + 1, dtype=np.int8)
+for _rank, _code in enumerate([ACCEPTED_AS_IS, SOLVED, NODE_LIMIT, NUMERICAL, NO_SOLUTION]):
+    _SEVERITY[_code] = _rank
+
+
+def _columns(varying: Array, component: Component, whole: bool) -> Array:
+    """Coefficients of a component's varying rows, (B, k, n of the component)."""
+    if whole:
+        return varying
+    return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+
+
+class _Watch:
+    """Stops the search of a sample that has been at work for too long.
+
+    Kernels cannot look at a clock; they look at `progress[1]` at every node instead, and a thread
+    beside them writes the number of the sample that has to stop into it.
+    """
+
+    def __init__(self, progress: Array, time_limit: float) -> None:
+        self.progress = progress
+        self.time_limit = time_limit
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        sample, since = -1, time.monotonic()
+        while not self._over.wait(min(0.005, self.time_limit / 4)):
+            now = int(self.progress[0])
+            if now != sample:
+                sample, since = now, time.monotonic()
+            elif time.monotonic() - since > self.time_limit:
+                self.progress[1] = sample

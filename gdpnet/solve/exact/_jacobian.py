@@ -1,0 +1,178 @@
+"""Derivatives of the projection, read off the final dictionary.
+
+At the optimum some columns follow the prediction, some rest on a bound, and the others are
+determined by as many tight rows:
+
+    A[T, D] z_D = b_T - A[T, N] z_N
+
+So the derivatives with respect to the prediction, the right sides and the coefficients need one
+small linear system a sample, and nothing else of the search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gdpnet.solve.exact._engine import Instance, Solved
+from gdpnet.solve.exact._jit import Array, jit
+from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of a scalar loss.
+
+    Attributes:
+        yhat: (B, d).
+        bound: with respect to the right sides, (B, m).
+        varying: with respect to the coefficients that depend on x, (B, k, n).
+    """
+
+    yhat: Array
+    bound: Array
+    varying: Array
+
+
+@dataclass(frozen=True)
+class FactoredJacobian:
+    """The Jacobian of a batch of projections, kept as tight rows and states of columns.
+
+    Attributes:
+        instance: the rules of the batch.
+        solved: the projections, with their dictionaries.
+        outputs: d.
+    """
+
+    instance: Instance
+    solved: Solved
+    outputs: int
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y.
+
+        Args:
+            gradient: (B, d).
+        """
+        size = len(gradient)
+        # An output in no row follows its prediction, or rests on a bound and moves with nothing.
+        yhat = np.where(self.solved.follows, gradient, 0.0)
+        bound = np.zeros_like(self.instance.bound)
+        varying = np.zeros_like(self.instance.varying)
+        for component, detail in self.solved.parts:
+            part = np.zeros((size, len(component.columns)))
+            part[:, : len(component.outputs)] = gradient[:, component.outputs]
+            own_yhat = np.zeros((size, len(component.outputs)))
+            own_bound = np.zeros((size, len(component.rows)))
+            own_varying = np.zeros((size, len(component.varying), len(component.columns)))
+            z = np.ascontiguousarray(self.solved.z[:, component.columns])
+            coefficients = np.ascontiguousarray(
+                self.instance.varying[:, component.varying][:, :, component.columns]
+            )
+            _vjp(
+                *(component.prepared, coefficients, detail, z, part),
+                *(own_yhat, own_bound, own_varying),
+            )
+            yhat[:, component.outputs] = own_yhat
+            bound[:, component.rows] = own_bound
+            if len(component.varying):
+                place = np.ix_(np.arange(size), component.varying, component.columns)
+                varying[place] = own_varying
+        return Gradients(yhat, bound, varying)
+
+    def dense(self) -> Array:
+        """dy/dyhat, (B, d, d)."""
+        size = len(self.solved.z)
+        rows = []
+        for j in range(self.outputs):
+            one = np.zeros((size, self.outputs))
+            one[:, j] = 1.0
+            rows.append(self.vjp(one).yhat)
+        return np.stack(rows, 1)
+
+
+@jit
+def _vjp(prepared, varying, detail, z, gradient, to_yhat, to_bound, to_varying):
+    """See `FactoredJacobian`; everything over the columns and rows of one component."""
+    size, n = z.shape
+    m = prepared.equality.size
+    outputs = to_yhat.shape[1]
+    place = np.full(m, -1, np.int64)  # of a row among the varying ones
+    for v in range(prepared.varying.size):
+        place[prepared.varying[v]] = v
+    matrix = np.empty((n, n))
+    right = np.empty(n)
+    row = np.empty(n)
+    basic = np.empty(n, np.int64)
+    for s in range(size):
+        count = 0
+        for j in range(n):
+            if detail.column_state[s, j] == DETERMINED:
+                basic[count] = j
+                right[count] = gradient[s, j]
+                count += 1
+        for t in range(count):  # the transposed system: one column of it a tight row
+            read_row(prepared, varying, place, s, detail.tight_rows[s, t], row)
+            for k in range(count):
+                matrix[k, t] = row[basic[k]]
+        solve_in_place(matrix, right, count)
+        for j in range(n):
+            gradient[s, j] = 0.0 if detail.column_state[s, j] == DETERMINED else gradient[s, j]
+        for t in range(count):
+            i = detail.tight_rows[s, t]
+            read_row(prepared, varying, place, s, i, row)
+            to_bound[s, i] += right[t]
+            for j in range(n):
+                if detail.column_state[s, j] != DETERMINED:
+                    gradient[s, j] -= right[t] * row[j]
+            if place[i] >= 0:
+                for j in range(n):
+                    to_varying[s, place[i], j] -= right[t] * z[s, j]
+        for j in range(n):
+            state = detail.column_state[s, j]
+            if state == FOLLOWS and j < outputs:
+                to_yhat[s, j] = gradient[s, j]
+            elif state == AT_LOWER or state == AT_UPPER:
+                i = detail.column_source[s, j]
+                if i >= 0:  # a row with one entry: z = b / a
+                    read_row(prepared, varying, place, s, i, row)
+                    to_bound[s, i] += gradient[s, j] / row[j]
+                    if place[i] >= 0:
+                        to_varying[s, place[i], j] -= gradient[s, j] * z[s, j] / row[j]
+
+
+@jit
+def read_row(prepared, varying, place, s, i, row):
+    """Coefficients of a row in the user's units, dense."""
+    if place[i] >= 0:
+        row[:] = varying[s, place[i]]
+        return
+    row[:] = 0.0
+    for e in range(prepared.start[i], prepared.start[i + 1]):
+        row[prepared.column[e]] = prepared.coefficient[e] / prepared.scale[i]
+
+
+@jit
+def solve_in_place(matrix, right, size):
+    """Gaussian elimination with row exchanges; the solution replaces `right`."""
+    for k in range(size):
+        best = k
+        for c in range(k + 1, size):
+            if abs(matrix[c, k]) > abs(matrix[best, k]):
+                best = c
+        if best != k:
+            for c in range(k, size):
+                matrix[k, c], matrix[best, c] = matrix[best, c], matrix[k, c]
+            right[k], right[best] = right[best], right[k]
+        for other in range(k + 1, size):
+            factor = matrix[other, k] / matrix[k, k]
+            if factor != 0.0:
+                for c in range(k, size):
+                    matrix[other, c] -= factor * matrix[k, c]
+                right[other] -= factor * right[k]
+    for k in range(size - 1, -1, -1):
+        total = right[k]
+        for c in range(k + 1, size):
+            total -= matrix[k, c] * right[c]
+        right[k] = total / matrix[k, k]

@@ -1,0 +1,150 @@
+"""Projection: what `gdpnet.project` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from gdpnet.rules._batch import Batch
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._results import SOLVER_NAMES, Results
+from gdpnet.solve.status import Status
+
+
+class Projection:
+    """Projected outputs, and what became of each sample.
+
+    Attributes are made when they are first looked at, so that a single prediction costs no more
+    than its projection.
+
+    Args:
+        rules: the rules.
+        batch: predictions and inputs.
+        results: what the solver found.
+        weights: of the outputs, `d`.
+        seconds: time of each stage.
+    """
+
+    def __init__(
+        self,
+        rules: RuleModel,
+        batch: Batch,
+        results: Results,
+        weights: np.ndarray,
+        seconds: Mapping[str, float],
+    ) -> None:
+        self._rules = rules
+        self._batch = batch
+        self._results = results
+        self._weights = weights
+        self._seconds = dict(seconds)
+
+    @cached_property
+    def y(self) -> torch.Tensor:
+        """Outputs, `... x d`, in the type and on the device of the prediction."""
+        given = self._batch.y
+        y = torch.from_numpy(self._results.y).to(given.device, self._batch.dtype)
+        unmoved = self._results.status == Status.SATISFIED
+        if unmoved.any():
+            # Exactly the caller's numbers, not those that went through a conversion.
+            mask = torch.from_numpy(unmoved).to(given.device)[:, None]
+            y = torch.where(mask, given.to(self._batch.dtype), y)
+        return self._batch.restore(y)
+
+    @cached_property
+    def value(self) -> torch.Tensor:
+        """Optimal value of the relaxation, a lower bound on the distance, `...`."""
+        value = np.where(self._results.status == Status.ERROR, np.nan, self._results.value)
+        return self._tensor(value, self._batch.dtype)
+
+    @cached_property
+    def distance(self) -> torch.Tensor:
+        """Weighted l1 distance of y to the prediction as given, `...`.
+
+        inf on CONFLICT, and where a limit was reached before anything was found (y is the
+        prediction then).
+        """
+        results = self._results
+        distance = np.abs(results.y - self._batch.y.detach().cpu().numpy()) @ self._weights
+        distance[(results.status == Status.CONFLICT) | results.missing] = np.inf
+        return self._tensor(distance, self._batch.dtype)
+
+    @cached_property
+    def status(self) -> torch.Tensor:
+        """Codes of `Status`, int8 `...`."""
+        return self._tensor(self._results.status)
+
+    @cached_property
+    def disjunct(self) -> torch.Tensor:
+        """Index in the source Disjunction of the disjunct that holds, `... x rules`.
+
+        -1 where the rule is inactive or broken.
+        """
+        return self._tensor(self._results.disjunct(self._rules))
+
+    @cached_property
+    def info(self) -> ProjectionInfo:
+        """Nodes, bound, tight rows, solver, timing."""
+        return ProjectionInfo(self)
+
+    def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
+        return self._batch.restore(torch.from_numpy(array).to(self._batch.y.device, dtype))
+
+    def __repr__(self) -> str:
+        codes, counts = np.unique(self._results.status, return_counts=True)
+        told = ", ".join(
+            f"{count} {Status(int(code)).name}" for code, count in zip(codes, counts, strict=True)
+        )
+        shape = (*self._batch.shape, len(self._weights))
+        return f"Projection(y: {tuple(shape)}, {told}, solver: {self.info.solver})"
+
+
+class ProjectionInfo:
+    """How a projection went.
+
+    Args:
+        projection: what it tells of.
+    """
+
+    def __init__(self, projection: Projection) -> None:
+        self._projection = projection
+        self._results = projection._results
+
+    @cached_property
+    def nodes(self) -> torch.Tensor:
+        """Nodes of the search, or programs solved, for each sample, `...`."""
+        return self._projection._tensor(self._results.nodes)
+
+    @cached_property
+    def bound(self) -> torch.Tensor:
+        """Proved lower bound on each distance, float64 `...`."""
+        return self._projection._tensor(self._results.value)
+
+    @cached_property
+    def solver(self) -> str | list[str]:
+        """Which solver finished: one name, or one for each sample where they differ.
+
+        "none" where the sample could not be used.
+        """
+        codes = np.unique(self._results.solver)
+        if len(codes) == 1:
+            return SOLVER_NAMES[int(codes[0])]
+        return [SOLVER_NAMES[int(code)] for code in self._results.solver]
+
+    @cached_property
+    def strict(self) -> torch.Tensor | None:
+        """Which samples hold without any tolerance, bool `...`; None where not asked for."""
+        strict = self._results.strict
+        return None if strict is None else self._projection._tensor(strict)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time of each stage: "assemble", "solve"."""
+        return dict(self._projection._seconds)
+
+    def __repr__(self) -> str:
+        times = ", ".join(f"{name} {1e3 * t:.3g} ms" for name, t in self.seconds.items())
+        return f"ProjectionInfo(solver: {self.solver}, nodes: {self.nodes.sum().item()}, {times})"
