@@ -47,8 +47,8 @@ test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 bench: $(STAMP)
-	@set -e; found=; for script in benchmarks/*.py; do \
-	  [ -e "$$script" ] || continue; found=yes; \
+	@set -e; found=; for script in benchmarks/[a-z]*.py; do \
+	  grep -qs "__main__" "$$script" || continue; found=yes; \
 	  echo "== $$script"; $(PY) "$$script"; \
 	done; [ -n "$$found" ] || echo "benchmarks: nothing to run"
 

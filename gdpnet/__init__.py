@@ -23,7 +23,7 @@ from gdpnet.rules import (
     relu,
     rule,
 )
-from gdpnet.solve import Projection, ProjectionInfo, Status, project
+from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
 
 __version__ = "0.1.0"
 
@@ -51,4 +51,5 @@ __all__ = [
     "project",
     "relu",
     "rule",
+    "warmup",
 ]

@@ -125,6 +125,16 @@ class RowTable:
         }
         self._on: dict[torch.device, dict[str, torch.Tensor]] = {}
 
+    @property
+    def shared(self) -> torch.Tensor:
+        """Constant part of the coefficients, `rows x columns`."""
+        return self._tensors["shared"]
+
+    @property
+    def varying(self) -> torch.Tensor:
+        """Rows whose coefficients depend on x."""
+        return self._tensors["varying"]
+
     def _at(self, device: torch.device) -> dict[str, torch.Tensor]:
         if device.type == "cpu":
             return self._tensors

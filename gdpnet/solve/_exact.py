@@ -24,7 +24,15 @@ logger = logging.getLogger("gdpnet")
 _SATISFIED, _PROJECTED = np.int8(Status.SATISFIED), np.int8(Status.PROJECTED)
 _EXACT = np.int8(SOLVER_NAMES.index("exact"))
 
-AVAILABLE = importlib.util.find_spec("numba") is not None
+
+def _importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # blocked by a None in sys.modules
+        return False
+
+
+AVAILABLE = _importable("numba")
 
 _engines: WeakKeyDictionary[RuleModel, ExactEngine] = WeakKeyDictionary()
 
@@ -38,10 +46,46 @@ def engine_of(rules: RuleModel) -> ExactEngine:
                 "solver='exact' needs numba, which is not installed. Install it, or use "
                 "solver='milp'."
             )
+        if not _engines:
+            logger.info("Loading the exact engine; the first time on a machine it is compiled.")
         from gdpnet.solve.exact import ExactEngine
 
         engine = _engines[rules] = ExactEngine(rules)
     return engine
+
+
+def warmup() -> None:
+    """Compile the exact engine now, so that the first request of a server does not wait for it.
+
+    The compiled kernels are cached on disk: later processes load them in a fraction of a second.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.warmup()
+    """
+    from gdpnet.rules._data import Boolean, Clause, Column, Row, Rule, RuleData
+    from gdpnet.rules._linear import Coefficient
+
+    if not AVAILABLE:
+        raise SolverError("The exact engine needs numba, which is not installed.")
+    logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
+    terms = ((0, Coefficient(1.0)),)
+    rows = (Row("low", terms, Coefficient(3.0)), Row("high", terms, Coefficient(-7.0)))
+    data = RuleData(
+        inputs=(),
+        input_bounds=(),
+        outputs=1,
+        columns=(Column("y", 0.0, 10.0),),
+        rows=rows,
+        global_rows=(),
+        booleans=(Boolean("low", (0,)), Boolean("high", (1,))),
+        clauses=(Clause("rule", (1, 2)),),
+        rules=(Rule("rule", 0, (0, 1)),),
+        conditions=(),
+    )
+    invalid = np.zeros(1, dtype=bool)
+    options = Options(weights=np.ones(1))
+    solve(RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5), invalid, options, True)
 
 
 def solve(
@@ -57,9 +101,9 @@ def solve(
         options: how to solve.
         mark: mark samples with unusable coefficients instead of raising.
     """
+    engine = engine_of(rules)
     from gdpnet.solve.exact import ACCEPTED_AS_IS, NO_SOLUTION, SOLVED
 
-    engine = engine_of(rules)
     instance = engine.instantiate(x)
     unusable = instance.unusable()
     if unusable.any():

@@ -90,6 +90,41 @@ class Results:
             missing=np.zeros(size, dtype=bool),
         )
 
+    def tight(self, rules: RuleModel) -> tuple[Array, Array]:
+        """Tight rows and their multipliers, each (B, n); -1 and 0 beyond their number.
+
+        A row with a single variable acts as a bound in the engine; its multiplier is the reduced
+        cost of that variable divided by its coefficient.
+        """
+        size, n = len(self.y), len(rules.data.columns)
+        rows = np.full((size, n), -1, dtype=np.int64)
+        multipliers = np.zeros((size, n))
+        if self.solved is None or self.instance is None:
+            return rows, multipliers
+        count = np.zeros(size, dtype=np.int64)
+        answered = np.flatnonzero((self.status == Status.PROJECTED) & (self.solver == 1))
+        varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
+        for component, detail in self.solved.parts:
+            for s in answered:
+                for row, multiplier in zip(
+                    detail.tight_rows[s], detail.multipliers[s], strict=True
+                ):
+                    if row >= 0:
+                        rows[s, count[s]] = component.rows[row]
+                        multipliers[s, count[s]] = multiplier
+                        count[s] += 1
+                for j, row in enumerate(detail.column_source[s]):
+                    if row >= 0 and detail.reduced_costs[s, j] != 0.0:
+                        i, column = int(component.rows[row]), int(component.columns[j])
+                        if i in varying:
+                            a = self.instance.varying[s, varying[i], column]
+                        else:
+                            a = float(rules.table.shared[i, column])
+                        rows[s, count[s]] = i
+                        multipliers[s, count[s]] = -detail.reduced_costs[s, j] / a
+                        count[s] += 1
+        return rows, multipliers
+
     def disjunct(self, rules: RuleModel) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)

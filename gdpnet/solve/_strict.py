@@ -4,7 +4,7 @@ A point on the boundary of a row, rounded to the caller's type, may lie a hair b
 happens the sample is projected again with every inequality tightened by a few units in the last
 place of its terms,
 
-    margin = 4 eps (|b| + sum |a_j y_j|),
+    margin = 8 eps (|b| + sum |a_j y_j|),
 
 so that the rounded point lies inside. The distance grows by at most the sum of the tight rows'
 multipliers times their margins, unless the nearest set has no inside at all (`c <= 0.4` and
@@ -25,7 +25,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
-_UNITS = 4.0
+_UNITS = 8.0
 _ROUNDS = 4
 
 
@@ -92,9 +92,6 @@ class _Check:
         self.eps = float(torch.finfo(dtype).eps)
         self.equality = np.array([row.equality for row in rules.data.rows], dtype=bool)
         self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
-        self.shared = rules.table.evaluate(
-            torch.zeros(1, len(rules.input_names), dtype=torch.float64)
-        )
         self.true_rows = _incidence([b.true_rows for b in rules.data.booleans], len(self.equality))
         self.false_rows = _incidence(
             [b.false_rows for b in rules.data.booleans], len(self.equality)
@@ -134,8 +131,8 @@ class _Check:
         return ~(broken.any(1) | outside.any(1)), exceeded
 
     def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
-        product = z @ of(self.shared.shared.numpy()).T
-        varying = self.shared.varying.numpy()
+        product = z @ of(self.rules.table.shared.numpy()).T
+        varying = self.rules.table.varying.numpy()
         if len(varying):
             coefficients = of(self.instance.varying[samples])
             product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)

@@ -62,7 +62,7 @@ def project(
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
             on the y returned, after its rounding to the caller's type, and equalities within a few
-            units in the last place. Rows are tightened by 4 eps (|b| + sum |a y|) where that is
+            units in the last place. Rows are tightened by 8 eps (|b| + sum |a y|) where that is
             needed, so the distance grows by rounding errors only, unless the nearest set is so thin
             that no number of that type lies in it and another set is taken. `info.strict` tells for
             which samples it could be had. Exact engine only.

@@ -135,6 +135,17 @@ class ProjectionInfo:
         return [SOLVER_NAMES[int(code)] for code in self._results.solver]
 
     @cached_property
+    def tight(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows that hold each point where it is, and their multipliers, each `... x n`.
+
+        Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
+        beyond their number. The distance falls by the multiplier per unit that the row's right
+        side grows. Known for samples that the exact engine projected.
+        """
+        rows, multipliers = self._results.tight(self._projection._rules)
+        return self._projection._tensor(rows), self._projection._tensor(multipliers)
+
+    @cached_property
     def strict(self) -> torch.Tensor | None:
         """Which samples hold without any tolerance, bool `...`; None where not asked for."""
         strict = self._results.strict

@@ -12,6 +12,7 @@ _jacobian  derivatives from the final dictionary
 from gdpnet.solve.exact._engine import ExactEngine, Instance, Solved
 from gdpnet.solve.exact._jacobian import FactoredJacobian, Gradients
 from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS
+from gdpnet.solve.exact._products import Products, products_within
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 
 __all__ = [
@@ -24,5 +25,7 @@ __all__ = [
     "FactoredJacobian",
     "Gradients",
     "Instance",
+    "Products",
     "Solved",
+    "products_within",
 ]
