@@ -35,7 +35,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(GDPNET) doctor
-	$(GDPNET) inspect models/cooling --samples 2000 --html build/cooling.html
+	$(GDPNET) inspect models/cooling --samples 2000 --project --html build/cooling.html
 
 lint: $(STAMP)
 	$(PY) -m ruff check .

@@ -23,13 +23,24 @@ from gdpnet.rules import (
     relu,
     rule,
 )
-from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
+from gdpnet.solve import (
+    Certificate,
+    Projection,
+    ProjectionInfo,
+    Status,
+    Verdict,
+    certify,
+    project,
+    verify,
+    warmup,
+)
 
 __version__ = "0.1.0"
 
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
 __all__ = [
+    "Certificate",
     "ConflictError",
     "Formula",
     "GdpnetError",
@@ -41,8 +52,10 @@ __all__ = [
     "RuleModel",
     "SolverError",
     "Status",
+    "Verdict",
     "all_of",
     "any_of",
+    "certify",
     "implies",
     "load_rules",
     "maximum",
@@ -51,5 +64,6 @@ __all__ = [
     "project",
     "relu",
     "rule",
+    "verify",
     "warmup",
 ]

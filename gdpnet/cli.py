@@ -125,6 +125,9 @@ def inspect(
     ] = 1000,
     split: Annotated[str, typer.Option(help="Which split sample() draws from.")] = "iid",
     seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
+    project: Annotated[
+        bool, typer.Option("--project", help="Also project random predictions onto the rules.")
+    ] = False,
 ) -> None:
     """The rules of a model, how often each applies, and how often chance satisfies it."""
     from gdpnet.study import load_model
@@ -140,6 +143,8 @@ def inspect(
             shares = _shares(rules, x, y, seed)
             caption = _caption(rules, x, split, seed, shares)
             _print_shares(shares, caption)
+            if project:
+                _print_projection(rules, x, _random_predictions(rules, x, y, seed))
         elif samples:
             typer.echo("(The model has no sample(), so nothing is said on how often rules apply.)")
         if html_file is not None:
@@ -333,6 +338,15 @@ def _random_predictions(
     generator = torch.Generator().manual_seed(seed)
     unit = torch.rand(len(x), len(lower), generator=generator, dtype=torch.float64)
     return (lower + unit * (upper - lower)).to(x.dtype if x.is_floating_point() else unit.dtype)
+
+
+def _print_projection(rules: RuleModel, x: Tensor, predictions: Tensor | None) -> None:
+    from gdpnet.study import projection_summary
+
+    if predictions is None:
+        typer.echo("(Nothing is projected: an output has no bounds to draw predictions from.)")
+    else:
+        typer.echo("\n" + projection_summary(rules, x, predictions))
 
 
 def _mean(mask: Tensor) -> float | None:

@@ -253,3 +253,12 @@ def test_import_starts_no_solver_and_draws_no_figure() -> None:
         assert not unwanted, unwanted
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_inspect_projects_and_checks_by_milp() -> None:
+    result = run(
+        "inspect", Path(__file__).parents[1] / "models" / "cooling", "--samples", "50", "--project"
+    )
+    assert result.exit_code == 0
+    assert "Projected 50 predictions by the exact engine" in result.output
+    assert "50 of 50 projections satisfy every rule" in result.output

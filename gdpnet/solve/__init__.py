@@ -1,8 +1,19 @@
 """From rules and predictions to outputs: status, solvers, projection."""
 
 from gdpnet.solve._exact import warmup
-from gdpnet.solve.project import project
+from gdpnet.solve._project import project
+from gdpnet.solve.certificate import Certificate, Verdict, certify, verify
 from gdpnet.solve.projection import Projection, ProjectionInfo
 from gdpnet.solve.status import Status
 
-__all__ = ["Projection", "ProjectionInfo", "Status", "project", "warmup"]
+__all__ = [
+    "Certificate",
+    "Projection",
+    "ProjectionInfo",
+    "Status",
+    "Verdict",
+    "certify",
+    "project",
+    "verify",
+    "warmup",
+]

@@ -94,9 +94,11 @@ class DisjunctiveAnswer:
 def solve(
     program: DisjunctiveProgram, solver: Solver = _highs.solve, time_limit: float | None = None
 ) -> DisjunctiveAnswer:
-    """By MILP where big-M exists, else by search."""
+    """By MILP where big-M exists and the solver copes with it, else by search."""
     answer = solve_milp(program, solver, time_limit)
-    return solve_search(program, solver, time_limit) if answer is None else answer
+    if answer is None or answer.outcome in (Outcome.FAILED, Outcome.UNBOUNDED):
+        return solve_search(program, solver, time_limit)
+    return answer
 
 
 def polish(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import highspy
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 
-_STATUS = {
-    highspy.HighsModelStatus.kOptimal: Outcome.OPTIMAL,
-    highspy.HighsModelStatus.kInfeasible: Outcome.INFEASIBLE,
-    highspy.HighsModelStatus.kUnbounded: Outcome.UNBOUNDED,
-    highspy.HighsModelStatus.kUnboundedOrInfeasible: Outcome.FAILED,
-    highspy.HighsModelStatus.kTimeLimit: Outcome.LIMIT,
-    highspy.HighsModelStatus.kIterationLimit: Outcome.LIMIT,
-    highspy.HighsModelStatus.kModelEmpty: Outcome.OPTIMAL,
-}
+if TYPE_CHECKING:
+    import highspy
 
 # The smallest values HiGHS accepts.
 _TOLERANCES = {
@@ -37,7 +32,24 @@ def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
     return answer
 
 
+@cache
+def _outcomes() -> dict[Any, Outcome]:
+    from highspy import HighsModelStatus as Status
+
+    return {
+        Status.kOptimal: Outcome.OPTIMAL,
+        Status.kInfeasible: Outcome.INFEASIBLE,
+        Status.kUnbounded: Outcome.UNBOUNDED,
+        Status.kUnboundedOrInfeasible: Outcome.FAILED,
+        Status.kTimeLimit: Outcome.LIMIT,
+        Status.kIterationLimit: Outcome.LIMIT,
+        Status.kModelEmpty: Outcome.OPTIMAL,
+    }
+
+
 def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
+    import highspy
+
     solver = highspy.Highs()
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,
@@ -49,9 +61,9 @@ def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Ans
     }
     for option, value in options.items():
         solver.setOptionValue(option, value)
-    solver.passModel(_model(program))
+    solver.passModel(model_of(program))
     solver.run()
-    outcome = _STATUS.get(solver.getModelStatus(), Outcome.FAILED)
+    outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
     info = solver.getInfo()
     whole = bool(program.integer.any())
     bound = info.mip_dual_bound if whole else info.objective_function_value
@@ -62,7 +74,10 @@ def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Ans
     return Answer(outcome)
 
 
-def _model(program: LinearProgram) -> highspy.HighsLp:
+def model_of(program: LinearProgram) -> highspy.HighsLp:
+    """A program as HiGHS wants it."""
+    import highspy
+
     rows, columns = program.matrix.shape
     row_of, column_of = np.nonzero(program.matrix)
     model = highspy.HighsLp()

@@ -174,6 +174,11 @@ def _project(
     answer = _disjunctive.polish(program, answer, solver)
     assert answer.point is not None
     y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
+    if not _holds(sample, answer, y):  # big-M let something through: again without it
+        answer = _disjunctive.solve_search(program, solver, time_limit)
+        if answer.point is None:
+            return _failed(answer, yhat)
+        y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     status = Status.PROJECTED if answer.outcome is Outcome.OPTIMAL else Status.LIMIT
     if not _holds(sample, answer, y):

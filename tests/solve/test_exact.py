@@ -21,57 +21,19 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import FactoredJacobian
 from gdpnet.study import load_model
+from tests.fuzz import disagreement
+from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
 RANDOM = settings(derandomize=True, deadline=None, max_examples=120, database=None)
-
-
-def random_model(rng: np.random.Generator) -> gdpnet.RuleModel:
-    """Rules with what makes solvers stumble: integer data, duplicates, equalities, bad scales."""
-    d = int(rng.integers(1, 5))
-    m = pyo.ConcreteModel()
-    bounded = rng.random() < 0.8
-    m.y = pyo.Var(range(d), bounds=(0, 4) if bounded else (None, None))
-    if rng.random() < 0.2:
-        m.y[0].domain = pyo.Integers
-        m.y[0].setlb(0)
-        m.y[0].setub(4)
-    m.a = pyo.Var(bounds=(0, 3) if rng.random() < 0.5 else (None, None))
-    with_auxiliary = rng.random() < 0.3
-
-    def relation(strength: float = 1.0) -> object:
-        a = rng.integers(-2, 3, d).astype(float)
-        scale = 10.0 ** rng.integers(-5, 6) if rng.random() < 0.2 else 1.0
-        left = sum(scale * c * m.y[j] for j, c in enumerate(a) if c)
-        if with_auxiliary and rng.random() < 0.4:
-            left = left + scale * float(rng.choice([-1, 1])) * m.a
-        if isinstance(left, int):
-            left = scale * m.y[0]
-        right = scale * float(rng.integers(-3, 6)) * strength
-        kind = rng.random()
-        return left == right if kind < 0.1 else (left <= right if kind < 0.55 else left >= right)
-
-    m.g = pyo.ConstraintList()
-    for _ in range(rng.integers(0, 3)):
-        m.g.add(relation())
-    for r in range(rng.integers(1, 5)):
-        terms = [[relation() for _ in range(rng.integers(1, 4))] for _ in range(rng.integers(1, 4))]
-        if rng.random() < 0.2:
-            terms.append(list(terms[0]))
-        m.add_component(f"rule{r}", Disjunction(expr=terms))
-    return gdpnet.RuleModel(m, outputs=[m.y])
 
 
 @RANDOM
 @given(st.integers(0, 10**6))
 def test_random_problems_equal_milp(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rules = random_model(rng)
-    d = len(rules.output_names)
-    # Whole and half numbers put predictions on boundaries and midway between them.
-    yhat = torch.from_numpy(
-        np.vstack([rng.uniform(-1, 5, (2, d)), rng.integers(-1, 10, (2, d)) / 2.0])
-    )
+    rules = random_rules(rng)
+    yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
     exact = gdpnet.project(rules, yhat, solver="exact")
     milp = gdpnet.project(rules, yhat, solver="milp", threads=1)
     assert exact.info.solver == "exact"
@@ -79,6 +41,11 @@ def test_random_problems_equal_milp(seed: int) -> None:
     some = exact.status != Status.CONFLICT
     assert torch.allclose(exact.distance[some], milp.distance[some], atol=1e-7, rtol=1e-9)
     assert rules.satisfied(None, exact.y[some], tol=1e-8).all()
+
+
+@pytest.mark.parametrize("seed", [1002865, 1003509, 1003677, 1004577, 1005795, 1007384])
+def test_seeds_that_once_disagreed(seed: int) -> None:
+    assert disagreement(seed) == ""
 
 
 def softmax_ties(samples: int) -> tuple[gdpnet.RuleModel, torch.Tensor]:

@@ -26,8 +26,8 @@ from gdpnet.solve.exact._kernel import (
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
 
-# Below this many samples a thread has less to do than it costs to start one.
-_SAMPLES_A_THREAD = 256
+_PROBE = 16  # samples that are timed before threads are started
+_WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
 _CORES = os.cpu_count() or 1
 
 
@@ -222,17 +222,24 @@ class ExactEngine:
                     run(*span, *arguments, workspace, progress, out, detail)
             workspaces.append(workspace)
 
-        workers = options.threads or min(_CORES, max(1, size // _SAMPLES_A_THREAD))
-        if workers == 1 or size < 2:
-            work((0, size))
+        first, workers = 0, options.threads or _CORES
+        if options.threads is None and workers > 1:
+            # Threads cost more than they bring where there is little to do: look at a few samples.
+            first = min(_PROBE, size)
+            start = time.perf_counter()
+            work((0, first))
+            expected = (time.perf_counter() - start) / max(first, 1) * (size - first)
+            workers = 1 if expected < _WORTH_THREADS else workers
+        if workers == 1 or size - first < 2:
+            work((first, size))
         else:
             # Four pieces a worker, so that a few hard samples do not leave the others idle.
-            cuts = np.linspace(0, size, min(4 * workers, size) + 1).astype(int).tolist()
+            pieces = min(4 * workers, size - first)
+            cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, pairwise(cuts)))
-        if not component.prepared.plain:
-            # It was searched although the prediction may have been good enough.
-            near = (out.status == SOLVED) & (out.distance <= options.tolerance)
+        near = (out.status == SOLVED) & (out.distance <= options.tolerance)
+        if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]

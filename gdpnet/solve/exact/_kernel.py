@@ -276,6 +276,8 @@ def _compile(stamp: int) -> Any:
         for s in range(first, last):
             progress[0] = s
             load_rows(work, prepared, varying[s], bound[s])
+            for k in range(work.tree.state.size):
+                work.tree.state[k] = 0  # or nested rules would be judged by the last sample
             if prepared.plain and accepts(work, prepared, logic, active[s], yhat[s], tolerance):
                 out.status[s] = ACCEPTED_AS_IS
                 out.distance[s] = 0.0

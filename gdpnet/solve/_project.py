@@ -12,6 +12,7 @@ import torch
 from gdpnet.errors import ConflictError, InputError
 from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve._arguments import check_choice, check_positive, weights_of
 from gdpnet.solve._results import Options, Results
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
@@ -92,20 +93,20 @@ def project(
     """
     if not isinstance(rules, RuleModel):
         raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
-    _choice("relaxation", relaxation, _RELAXATIONS)
-    _choice("solver", solver, _SOLVERS)
-    _choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
-    _choice("on_invalid", on_invalid, ("raise", "mark"))
+    check_choice("relaxation", relaxation, _RELAXATIONS)
+    check_choice("solver", solver, _SOLVERS)
+    check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
+    check_choice("on_invalid", on_invalid, ("raise", "mark"))
     if strict and solver not in ("auto", "exact"):
         raise InputError(f"strict: only the exact engine can do that, not solver={solver!r}.")
-    _positive("node_limit", node_limit)
-    _positive("time_limit", time_limit)
-    _positive("threads", threads)
+    check_positive("node_limit", node_limit)
+    check_positive("time_limit", time_limit)
+    check_positive("threads", threads)
     started = time.perf_counter()
     mark = on_invalid == "mark"
     batch = as_batch(*(x, yhat, rules.input_names, rules.output_names), y_name="yhat", finite=False)
     options = Options(
-        weights=_weights(weights, rules),
+        weights=weights_of(weights, rules),
         tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
         node_limit=int(node_limit),
         time_limit=time_limit,
@@ -176,32 +177,6 @@ def _tell_without_numba() -> None:
             "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
             "which is thousands of times slower than the exact engine. pip install numba"
         )
-
-
-def _weights(weights: Any, rules: RuleModel) -> np.ndarray:
-    d = len(rules.output_names)
-    if weights is None:
-        return np.ones(d)
-    try:
-        array = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
-        array = np.asarray(weights, dtype=object)
-    if array.dtype == object or array.shape != (d,) or not (np.isfinite(array) & (array > 0)).all():
-        raise InputError(
-            f"weights: expected {d} positive numbers, one an output "
-            f"({', '.join(rules.output_names[:8])}), got {array!r}."
-        )
-    return array
-
-
-def _choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}.")
-
-
-def _positive(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, int | float) and value > 0):
-        raise InputError(f"{name}: expected a positive number or None, got {value!r}.")
 
 
 def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> str:

@@ -1,0 +1,276 @@
+"""Certificates: proofs, checked without solving anything, that no output is nearer.
+
+A certificate is a tree. An inner node names a rule that has to hold and has a child for each of
+its disjuncts, or splits a whole number, or tells what follows if an indicator is true and if it is
+false. A leaf holds one multiplier a row, and weak duality makes of them a lower bound on the
+distance of all points that satisfy what was assumed on the way down.
+
+Nothing in a certificate is trusted. What each node may assume follows from the rules and x, and the
+bounds are computed anew, in exact rational arithmetic. What `tol` allows for is that y itself is a
+floating-point number.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+
+from gdpnet.errors import InputError
+from gdpnet.rules._batch import as_batch, as_tensor, refuse_nonfinite
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._arguments import check_positive, weights_of
+from gdpnet.solve._project import project
+from gdpnet.solve.proof._check import UnprovedError, walk
+from gdpnet.solve.proof._instance import Instance, Number
+from gdpnet.solve.proof._tree import Certificate
+from gdpnet.solve.status import Status
+
+__all__ = ["Certificate", "Verdict", "certify", "verify"]
+
+_INF = float("inf")
+
+# Scaled residual up to which `certify` takes a given y as satisfying the rules.
+_SATISFIED = 1e-6
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `verify` found; true where everything was proved.
+
+    Attributes:
+        ok: y satisfies the rules and nothing nearer does; or nothing does, where that is claimed.
+        feasible: y satisfies the rules.
+        covered: every disjunct is dealt with by a leaf, and every leaf proves something.
+        bound: proved lower bound on the distance of any output that satisfies the rules.
+        distance: of y; inf where there is none.
+        reason: a sentence.
+    """
+
+    ok: bool
+    feasible: bool
+    covered: bool
+    bound: float
+    distance: float
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def certify(
+    rules: RuleModel,
+    x: Any,
+    yhat: Any,
+    y: Any = None,
+    *,
+    weights: Any = None,
+    time_limit: float | None = None,
+    node_limit: int = 100_000,
+) -> Certificate:
+    """A proof that no output that satisfies the rules is nearer to a prediction.
+
+    Where the rules contradict each other it proves that.
+
+    Args:
+        rules: the rules.
+        x: inputs of one sample, `p`, or None where there are none.
+        yhat: prediction, `d`.
+        y: nearest outputs, `d`; projected where not given.
+        weights: positive weight of each output in the distance, `d`; 1 where not given.
+        time_limit: seconds; then SolverError is raised.
+        node_limit: nodes of the tree; then SolverError is raised.
+
+    Raises:
+        InputError: y does not satisfy the rules, or is not the nearest.
+        SolverError: a limit was reached, or a bound is lost in rounding errors.
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> certificate = gdpnet.certify(rules, None, [4.5])
+        >>> certificate
+        Certificate(2 leaves, depth 1, bound 1.5)
+        >>> gdpnet.verify(rules, None, [4.5], [3.0], certificate).ok
+        True
+    """
+    # HiGHS is needed to make a certificate, not to check one.
+    from gdpnet.solve.proof import _search
+
+    check_positive("time_limit", time_limit)
+    check_positive("node_limit", node_limit)
+    instance, inputs, prediction = _instance(rules, x, yhat, weights)
+    known = None if y is None else _outputs(rules, y)
+    if known is not None and not bool(rules.satisfied(inputs, known, _SATISFIED)):
+        raise InputError("y: it does not satisfy the rules; pass the outputs that project returns.")
+    return _search.certificate(
+        rules, instance, inputs, prediction, known, time_limit=time_limit, node_limit=node_limit
+    )
+
+
+def verify(
+    rules: RuleModel,
+    x: Any,
+    yhat: Any,
+    y: Any,
+    certificate: Certificate | None = None,
+    *,
+    weights: Any = None,
+    tol: float = 1e-6,
+) -> Verdict:
+    """Check that outputs satisfy the rules and that no nearer ones do.
+
+    With a certificate nothing is solved for the second part: its leaves must cover all disjuncts
+    and the bound of each, in exact arithmetic, must reach the distance of y. A leaf that proves
+    that its rows contradict each other must do so by more than 1e-9, relative to the sum of its
+    multipliers times the scales of their rows. Without a certificate a mixed-integer program is
+    solved.
+
+    Args:
+        rules: the rules.
+        x: inputs of one sample, `p`, or None where there are none.
+        yhat: prediction, `d`.
+        y: outputs, `d`; None to claim that no output satisfies the rules. Ignored where the
+            certificate claims that.
+        certificate: what `certify` made.
+        weights: positive weight of each output in the distance, `d`; 1 where not given.
+        tol: by how much y may break a row, after scaling as in `RuleModel.satisfied`, and by how
+            much the bound may fall short, relative to `max(1, distance)`.
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> certificate = gdpnet.certify(rules, None, [4.5])
+        >>> gdpnet.verify(rules, None, [4.5], [3.0], certificate).reason
+        'y satisfies the rules, and none of the 2 leaves has anything nearer than 1.5.'
+        >>> gdpnet.verify(rules, None, [4.5], [7.0], certificate).reason
+        'An output nearer than y may exist: y is at 2.5, only 1.5 is proved.'
+        >>> gdpnet.verify(rules, None, [4.5], [4.5], certificate).reason
+        'y does not satisfy the rules.'
+    """
+    if not (isinstance(tol, int | float) and tol >= 0 and math.isfinite(tol)):
+        raise InputError(f"tol: expected a finite number >= 0, got {tol!r}.")
+    instance, inputs, prediction = _instance(rules, x, yhat, weights)
+    outputs = None if y is None else _outputs(rules, y)
+    if certificate is None:
+        proof = _by_milp(rules, inputs, prediction, weights)
+    elif isinstance(certificate, Certificate):
+        proof = _by_certificate(instance, certificate)
+    else:
+        raise InputError(f"certificate: expected a Certificate, got {type(certificate).__name__}.")
+    feasible = outputs is not None and bool(rules.satisfied(inputs, outputs, tol))
+    claims_conflict = y is None or (certificate is not None and certificate.bound == _INF)
+    if outputs is None or claims_conflict:
+        return _judged_conflict(proof, feasible)
+    return _judged(proof, feasible, instance.distance(outputs.tolist()), Fraction(tol))
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """What is proved.
+
+    Attributes:
+        bound: on the distance.
+        covered: whether the proof is complete.
+        how: ends the sentence on a bound that is reached, or says what is missing.
+    """
+
+    bound: Number
+    covered: bool
+    how: str
+
+
+def _judged(proof: _Proof, feasible: bool, distance: Fraction, tol: Fraction) -> Verdict:
+    reached = proof.bound >= distance - tol * max(Fraction(1), distance)
+    bound, far = _rounded(proof.bound), float(distance)
+    if not feasible:
+        reason = "y does not satisfy the rules."
+    elif not proof.covered:
+        reason = proof.how
+    elif not reached:
+        reason = (
+            f"An output nearer than y may exist: y is at {far:.9g}, only {bound:.9g} is proved."
+        )
+    else:
+        reason = f"y satisfies the rules, and {proof.how} nearer than {far:.9g}."
+    return Verdict(
+        feasible and proof.covered and reached, feasible, proof.covered, bound, far, reason
+    )
+
+
+def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
+    ok = proof.covered and proof.bound == _INF
+    bound = _rounded(proof.bound)
+    if ok:
+        reason = f"No output satisfies the rules: {proof.how}."
+    elif not proof.covered:
+        reason = proof.how
+    else:
+        reason = (
+            "It is not proved that no output satisfies the rules, only that none is nearer than "
+            f"{bound:.9g}."
+        )
+    return Verdict(ok, feasible, proof.covered, bound, _INF, reason)
+
+
+def _by_milp(rules: RuleModel, x: torch.Tensor, yhat: torch.Tensor, weights: Any) -> _Proof:
+    found = project(rules, yhat, x, solver="milp", weights=weights)
+    status = Status(int(found.status))
+    if status in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
+        value = float(found.value)
+        how = "a mixed-integer program, solved without a certificate, has nothing"
+        return _Proof(Fraction(value) if math.isfinite(value) else value, True, how)
+    return _Proof(0.0, False, f"The mixed-integer program was not solved: {status.message}")
+
+
+def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:
+    try:
+        bound = walk(instance, certificate.nodes)
+    except UnprovedError as error:
+        return _Proof(0.0, False, f"The certificate proves nothing: {error}.")
+    leaves = certificate.leaves
+    return _Proof(bound, True, f"none of the {leaves} leaves has anything")
+
+
+# ---- arguments ----------------------------------------------------------------------------
+
+
+def _instance(
+    rules: RuleModel, x: Any, yhat: Any, weights: Any
+) -> tuple[Instance, torch.Tensor, torch.Tensor]:
+    """The problem, and x and yhat as float64 tensors `p` and `d`."""
+    if not isinstance(rules, RuleModel):
+        raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
+    batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat")
+    if batch.shape:
+        raise InputError(f"yhat: expected one sample, got leading shape {tuple(batch.shape)}.")
+    prediction: np.ndarray = batch.y[0].detach().cpu().numpy()
+    instance = Instance(rules, batch.x, prediction, weights_of(weights, rules))
+    return instance, batch.x[0].detach(), batch.y[0].detach()
+
+
+def _outputs(rules: RuleModel, y: Any) -> torch.Tensor:
+    outputs = as_tensor(y, rules.output_names, "y").detach().double()
+    if outputs.ndim != 1:
+        raise InputError(f"y: expected one sample, got shape {tuple(outputs.shape)}.")
+    refuse_nonfinite(outputs[None], "y")
+    return outputs
+
+
+def _rounded(value: Number) -> float:
+    """As a float; what is proved is never negative, as distances are not."""
+    try:
+        return max(0.0, float(value))
+    except OverflowError:
+        return sys.float_info.max if value > 0 else 0.0

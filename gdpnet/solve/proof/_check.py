@@ -1,0 +1,120 @@
+"""The check of a certificate: what its leaves prove, nothing in it trusted."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from gdpnet.solve.proof._instance import Instance, Number, Path
+from gdpnet.solve.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, is_index
+
+# Deeper trees are refused: no search makes them, and each level costs memory.
+_DEPTH = 10_000
+
+
+class UnprovedError(Exception):
+    """A certificate does not prove its claim; the message says where and why."""
+
+
+def walk(instance: Instance, nodes: tuple[Node, ...]) -> Number:
+    """Least bound of all leaves; raises `UnprovedError`."""
+    if not isinstance(nodes, tuple):
+        raise UnprovedError("its nodes are no tuple")
+    least: Number = float("inf")
+    seen: set[int] = set()
+    stack: list[tuple[Any, Path, int]] = [(0, instance.root, 0)]
+    while stack:
+        index, path, depth = stack.pop()
+        if not is_index(index, len(nodes)):
+            raise UnprovedError(f"there is no node {index!r}")
+        if index in seen:
+            raise UnprovedError(f"node {index} has two parents")
+        if depth > _DEPTH:
+            raise UnprovedError(f"the tree is deeper than {_DEPTH}")
+        seen.add(index)
+        node = nodes[index]
+        try:
+            if isinstance(node, Leaf):
+                least = min(least, _leaf_bound(instance, path, node))
+            else:
+                stack += [(k, p, depth + 1) for k, p in _paths(instance, path, node)]
+        except UnprovedError as error:
+            raise UnprovedError(f"at node {index}, {error}") from None
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            raise UnprovedError(f"node {index} is malformed ({error})") from None
+    return least
+
+
+def _leaf_bound(instance: Instance, path: Path, leaf: Leaf) -> Number:
+    multipliers = []
+    for row, value in leaf.multipliers:
+        if not is_index(row, len(instance.rows)):
+            raise UnprovedError(f"there is no row {row!r}")
+        multipliers.append((row, _as_fraction(value)))
+    if not instance.enforced(path, multipliers):
+        raise UnprovedError("a row has a multiplier and is not enforced, or on its other side only")
+    if not leaf.ray:
+        return instance.bound(path, multipliers)
+    if not instance.contradicts(path, multipliers):
+        raise UnprovedError("the rows of the leaf do not contradict each other")
+    return float("inf")
+
+
+def _paths(instance: Instance, path: Path, node: Any) -> list[tuple[Any, Path]]:
+    """Children of an inner node, and what they may assume."""
+    if isinstance(node, ClauseNode):
+        return _clause_paths(instance, path, node)
+    if isinstance(node, BooleanNode):
+        k = node.boolean
+        if not (is_index(k, len(instance.data.booleans)) and k in instance.named):
+            raise UnprovedError(f"boolean {k!r} does not stand in a clause that applies")
+        if not instance.data.booleans[k].tied:
+            raise UnprovedError(f"boolean {k} is a disjunct: that it is false means nothing")
+        yes, no = node.children
+        return [
+            (yes, path.with_literal(instance, k + 1)),
+            (no, path.with_literal(instance, -k - 1)),
+        ]
+    if not isinstance(node, ColumnNode):
+        raise UnprovedError(f"{type(node).__name__} is no node")
+    columns = instance.data.columns
+    if not (is_index(node.column, len(columns)) and columns[node.column].integer):
+        raise UnprovedError(f"column {node.column!r} is no whole number")
+    if type(node.value) is not int:
+        raise UnprovedError(f"a whole number is split at {node.value!r}")
+    below, above = path.split(instance, node.column, node.value)
+    return [(node.children[0], below), (node.children[1], above)]
+
+
+def _clause_paths(instance: Instance, path: Path, node: ClauseNode) -> list[tuple[Any, Path]]:
+    if not is_index(node.clause, len(instance.data.clauses)):
+        raise UnprovedError(f"there is no clause {node.clause!r}")
+    clause = instance.data.clauses[node.clause]
+    name = f"clause {node.clause} ('{clause.name}')"
+    if not instance.active[node.clause]:
+        raise UnprovedError(f"{name} does not apply")
+    if not path.requires(clause):
+        raise UnprovedError(f"{name} is nested in what is not chosen")
+    literals = [literal for literal, _ in node.children]
+    if not all(type(k) is int and k in clause.literals for k in literals):
+        raise UnprovedError(f"{name} has no such literals: {literals}")
+    missing = set(path.open_literals(clause)) - set(literals)
+    if missing or len(set(literals)) < len(literals):
+        raise UnprovedError(
+            f"{name} has {len(clause.literals)} literals and the "
+            f"children deal with {len(set(literals))}, {len(missing)} too few"
+        )
+    found = []
+    for literal, child in node.children:
+        found.append((child, path.with_literal(instance, literal)))
+        path = path.after_literal(instance, literal)
+    return found
+
+
+def _as_fraction(value: Any) -> Fraction:
+    if type(value) is float and math.isfinite(value):
+        return Fraction(value)
+    if type(value) is int or type(value) is Fraction:
+        return Fraction(value)
+    raise UnprovedError(f"{value!r} is no multiplier")

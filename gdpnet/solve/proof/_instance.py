@@ -1,0 +1,246 @@
+"""What a node of a certificate may assume, and what a leaf proves, in exact arithmetic.
+
+The coefficients of the rules at x are floating-point numbers, which are rational numbers. All that
+is computed with them here is exact, so that no rounding can make a false claim look proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from gdpnet.rules._data import Clause, RuleData
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._sample import Sample
+
+Number = Fraction | float
+"""A rational number, or an infinity."""
+
+MARGIN = Fraction(1, 10**9)
+"""A ray proves that rows contradict each other if its value is more than this, relative to the sum
+of its multipliers, each times the scale `max(1, |b|, max|a|)` of its row."""
+
+_NOTHING = Fraction(0)
+
+
+class Instance:
+    """The projection of one prediction, as rational numbers.
+
+    Args:
+        rules: the rules.
+        x: inputs, `1 x p`, float64.
+        yhat: prediction, `d`.
+        weights: of the outputs, `d`.
+    """
+
+    def __init__(
+        self, rules: RuleModel, x: torch.Tensor, yhat: np.ndarray, weights: np.ndarray
+    ) -> None:
+        evaluated = rules.evaluate(x.detach().cpu())
+        rules.refuse_unusable(evaluated.rows)
+        self.data: RuleData = rules.data
+        self.sample = Sample.of(rules, evaluated, 0)
+        self.active: list[bool] = evaluated.clauses[0].tolist()
+        self.yhat = [Fraction(v) for v in yhat.tolist()]
+        self.weights = [Fraction(v) for v in weights.tolist()]
+        self.rows = [
+            [(j, Fraction(row[j])) for j in map(int, np.flatnonzero(row))]
+            for row in self.sample.matrix
+        ]
+        self.bounds = [Fraction(v) for v in self.sample.bound.tolist()]
+        self.equality: list[bool] = self.sample.equality.tolist()
+        self.lower = [_exact(column.lower) for column in self.data.columns]
+        self.upper = [_exact(column.upper) for column in self.data.columns]
+
+    @cached_property
+    def scale(self) -> list[Fraction]:
+        """`max(1, |b|, max|a|)` of each row."""
+        return [Fraction(v) for v in self.sample.scale.tolist()] if self.rows else []
+
+    @cached_property
+    def clauses(self) -> dict[int, Clause]:
+        """The clauses that apply, by index."""
+        return {c: clause for c, clause in enumerate(self.data.clauses) if self.active[c]}
+
+    @cached_property
+    def named(self) -> set[int]:
+        """Booleans that stand in a clause that applies: only those have a value."""
+        literals = {abs(k) - 1 for clause in self.clauses.values() for k in clause.literals}
+        return literals | {clause.guard for clause in self.clauses.values() if clause.guard >= 0}
+
+    @cached_property
+    def opposite_row(self) -> dict[int, int]:
+        """Row of each disjunct that is nothing but one inequality.
+
+        Where that row holds, the disjunct can be taken as true: nothing else follows from it. So
+        what remains when it was dealt with lies on the other side of the row, its edge included.
+        """
+        guards = {clause.guard for clause in self.clauses.values()}
+        denied = {-k - 1 for clause in self.clauses.values() for k in clause.literals if k < 0}
+        return {
+            k: boolean.true_rows[0]
+            for k, boolean in enumerate(self.data.booleans)
+            if len(boolean.true_rows) == 1
+            and not (boolean.tied or boolean.false_rows or k in guards or k in denied)
+            and not self.equality[boolean.true_rows[0]]
+        }
+
+    @cached_property
+    def box_cost(self) -> list[Fraction]:
+        """What the bounds alone cost each output."""
+        return [self.least(j, _NOTHING, w, ROOT)[1] for j, w in enumerate(self.weights)]
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the bounds of a column contradict each other."""
+        return any(low > high for low, high in zip(self.lower, self.upper, strict=True))
+
+    @cached_property
+    def root(self) -> Path:
+        """Where every tree starts: the global rows."""
+        return Path(upper=frozenset(self.data.global_rows))
+
+    def distance(self, y: Iterable[float]) -> Fraction:
+        """Weighted l1 distance of outputs to the prediction."""
+        pairs = zip(self.weights, y, self.yhat, strict=True)
+        return sum((w * abs(Fraction(v) - h) for w, v, h in pairs), _NOTHING)
+
+    def box(self, column: int, path: Path) -> tuple[Number, Number]:
+        """Bounds of a column on a path."""
+        return path.boxes.get(column, (self.lower[column], self.upper[column]))
+
+    def least(
+        self, column: int, slope: Fraction, weight: Fraction, path: Path
+    ) -> tuple[Number, Fraction]:
+        """Least `weight |z - yhat| + slope z` over a column's bounds.
+
+        Returns:
+            What is infinite (-inf where there is no least value, inf where there is no z, else 0)
+            and the finite value.
+        """
+        low, high = self.box(column, path)
+        if low > high:
+            return float("inf"), _NOTHING
+        if slope > weight:
+            at: Number = low
+        elif slope < -weight:
+            at = high
+        elif weight:
+            at = min(max(self.yhat[column], low), high)
+        else:
+            return 0.0, _NOTHING  # and slope is 0
+        if isinstance(at, float):
+            return float("-inf"), _NOTHING
+        cost = weight * abs(at - self.yhat[column]) if weight else _NOTHING
+        return 0.0, cost + slope * at
+
+    def bound(
+        self, path: Path, multipliers: Iterable[tuple[int, Fraction]], costs: bool = True
+    ) -> Number:
+        """Lower bound on the distance on a path, by weak duality.
+
+        The least of `sum w |z - yhat| + sum multiplier (a z - b)` over the bounds on the path. No
+        z that satisfies the rows makes the second sum positive.
+
+        Args:
+            path: what is assumed.
+            multipliers: row and multiplier; negative for `a z >= b`.
+            costs: whether the first sum counts; without it a positive value proves that nothing
+                satisfies the rows.
+        """
+        if self.is_empty:
+            return float("inf")
+        slopes: dict[int, Fraction] = {}
+        total = _NOTHING
+        for row, multiplier in multipliers:
+            total -= multiplier * self.bounds[row]
+            for j, a in self.rows[row]:
+                slopes[j] = slopes.get(j, _NOTHING) + multiplier * a
+        infinite: Number = 0.0
+        for j in {*slopes, *path.boxes}:
+            slope = slopes.get(j, _NOTHING)
+            weight = self.weights[j] if costs and j < len(self.weights) else _NOTHING
+            endless, value = self.least(j, slope, weight, path)
+            if endless == float("inf"):
+                return endless
+            infinite = min(infinite, endless)
+            total += value
+        if costs:
+            touched = slopes.keys() | path.boxes.keys()
+            total += sum((v for j, v in enumerate(self.box_cost) if j not in touched), _NOTHING)
+        return infinite if infinite else total
+
+    def contradicts(self, path: Path, multipliers: list[tuple[int, Fraction]]) -> bool:
+        """Whether multipliers prove that nothing satisfies the rows on a path."""
+        size = sum((abs(v) * self.scale[row] for row, v in multipliers), _NOTHING)
+        return self.bound(path, multipliers, costs=False) > MARGIN * size
+
+    def enforced(self, path: Path, multipliers: Iterable[tuple[int, Fraction]]) -> bool:
+        """Whether all multipliers belong to sides of rows that hold on a path."""
+        return all(
+            (row in path.upper and (value > 0 or self.equality[row]))
+            or (value < 0 and row in path.lower)
+            for row, value in multipliers
+            if value
+        )
+
+
+@dataclass(frozen=True)
+class Path:
+    """What is assumed at a node.
+
+    Attributes:
+        literals: literals that are true.
+        upper: rows that hold as they are written.
+        lower: inequalities whose opposite `a z >= b` holds.
+        boxes: bounds of the columns that were split.
+    """
+
+    literals: frozenset[int] = frozenset()
+    upper: frozenset[int] = frozenset()
+    lower: frozenset[int] = frozenset()
+    boxes: dict[int, tuple[Number, Number]] = field(default_factory=dict)
+
+    def with_literal(self, instance: Instance, literal: int) -> Path:
+        """Further, with a literal true."""
+        boolean = instance.data.booleans[abs(literal) - 1]
+        rows = boolean.true_rows if literal > 0 else boolean.false_rows
+        upper = self.upper.union(rows) if rows else self.upper
+        return replace(self, literals=self.literals | {literal}, upper=upper)
+
+    def after_literal(self, instance: Instance, literal: int) -> Path:
+        """Further, when all points where a literal is true have been dealt with."""
+        if instance.data.booleans[abs(literal) - 1].tied:
+            return self.with_literal(instance, -literal)
+        row = instance.opposite_row.get(literal - 1)
+        return self if row is None else replace(self, lower=self.lower | {row})
+
+    def split(self, instance: Instance, column: int, value: int) -> tuple[Path, Path]:
+        """Further, a whole number at most `value`, and at least `value + 1`."""
+        low, high = instance.box(column, self)
+        below = (low, min(high, Fraction(value)))
+        above = (max(low, Fraction(value + 1)), high)
+        return (
+            replace(self, boxes={**self.boxes, column: below}),
+            replace(self, boxes={**self.boxes, column: above}),
+        )
+
+    def requires(self, clause: Clause) -> bool:
+        """Whether a clause that applies has to hold here."""
+        return clause.guard < 0 or clause.guard + 1 in self.literals
+
+    def open_literals(self, clause: Clause) -> list[int]:
+        """Literals that are not known to be false."""
+        return [k for k in dict.fromkeys(clause.literals) if -k not in self.literals]
+
+
+ROOT = Path()
+
+
+def _exact(value: float) -> Number:
+    return Fraction(value) if np.isfinite(value) else float(value)

@@ -1,0 +1,174 @@
+"""The linear programs of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from gdpnet.errors import SolverError
+from gdpnet.solve._highs import model_of
+from gdpnet.solve._linear import LinearProgram
+from gdpnet.solve.proof._instance import Instance, Path
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Optimum of a node.
+
+    Attributes:
+        value: distance.
+        point: z, `n`.
+        multipliers: one a row, as in a leaf.
+    """
+
+    value: float
+    point: np.ndarray
+    multipliers: np.ndarray
+
+
+class Relaxation:
+    """The rows of all disjuncts in one HiGHS model, switched on and off by their bounds.
+
+    Columns are z - yhat, the outputs as the difference of a move up and a move down, so that the
+    distance is linear: (up, auxiliaries, down).
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        sample = instance.sample
+        self.d, self.n = len(instance.yhat), len(instance.lower)
+        self.matrix = sample.matrix
+        self.scale = sample.scale if len(sample.bound) else np.ones(0)
+        self.shift = np.zeros(self.n)
+        self.shift[: self.d] = [float(v) for v in instance.yhat]
+        self.moved = sample.bound - sample.matrix @ self.shift
+        self.cost = np.zeros(self.n + self.d)
+        self.cost[: self.d] = self.cost[self.n :] = [float(w) for w in instance.weights]
+        # Scaled rows; multipliers are scaled back.
+        full = np.hstack([sample.matrix, -sample.matrix[:, : self.d]]) / self.scale[:, None]
+        self.solver = _new_solver(full, self.cost)
+        self.full = full
+        self.row_lower = np.full(len(self.scale), -np.inf)
+        self.row_upper = np.full(len(self.scale), np.inf)
+
+    def solve(self, path: Path) -> Answer | None:
+        """Optimum of a node; None where there is none."""
+        lower, upper = self._columns(path)
+        if (lower > upper).any():
+            return None
+        row_lower, row_upper = self._rows(path)
+        solver = self.solver
+        columns = np.arange(len(lower), dtype=np.int32)
+        solver.changeColsBounds(len(columns), columns, lower, upper)
+        # Few rows change from node to node, and each change is a call.
+        changed = (row_lower != self.row_lower) | (row_upper != self.row_upper)
+        for row in map(int, np.flatnonzero(changed)):
+            solver.changeRowBounds(row, row_lower[row], row_upper[row])
+        self.row_lower, self.row_upper = row_lower, row_upper
+        solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty)
+        if status not in done:
+            # From a basis of its own; a warm one may have led astray.
+            solver.clearSolver()
+            solver.run()
+            status = solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kInfeasible:
+                return None
+            if status not in done:
+                raise SolverError(f"certify: HiGHS failed: {solver.modelStatusToString(status)}.")
+        found = solver.getSolution()
+        moves = np.array(found.col_value, dtype=float)
+        point = self.shift + moves[: self.n]
+        point[: self.d] -= moves[self.n :]
+        multipliers = -np.array(found.row_dual, dtype=float) / self.scale
+        return Answer(float(self.cost @ moves), point, multipliers)
+
+    def rays(self, path: Path) -> Iterator[np.ndarray]:
+        """Multipliers that may prove that a node has no point."""
+        lower, upper = self._columns(path)
+        if (lower > upper).any():
+            yield np.zeros(len(self.scale))
+            return
+        row_lower, row_upper = self._rows(path)
+        on = np.flatnonzero(np.isfinite(row_lower) | np.isfinite(row_upper))
+        # Least sum of violations: its multipliers are a ray, and never larger than 1.
+        identity = np.eye(len(on))
+        matrix = np.hstack([self.full[on], identity, -identity])
+        cost = np.concatenate([np.zeros(len(lower)), np.ones(2 * len(on))])
+        for presolve in ("off", "on"):
+            solver = _new_solver(matrix, cost, presolve)
+            slack = np.zeros(2 * len(on))
+            columns = np.arange(len(cost), dtype=np.int32)
+            solver.changeColsBounds(
+                len(columns),
+                columns,
+                np.concatenate([lower, slack]),
+                np.concatenate([upper, slack + np.inf]),
+            )
+            for place, row in enumerate(on):
+                solver.changeRowBounds(place, row_lower[row], row_upper[row])
+            solver.run()
+            ray = np.zeros(len(self.scale))
+            ray[on] = -np.array(solver.getSolution().row_dual, dtype=float) / self.scale[on]
+            yield ray
+
+    def residual(self, point: np.ndarray) -> np.ndarray:
+        """Scaled violation of each row, `rows`."""
+        excess = (self.matrix @ point - self.instance.sample.bound) / self.scale
+        equality = self.instance.sample.equality
+        return np.where(equality, np.abs(excess), np.maximum(excess, 0.0))
+
+    def _rows(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = np.full(len(self.scale), -np.inf), np.full(len(self.scale), np.inf)
+        on, off = np.fromiter(path.upper, int), np.fromiter(path.lower, int)
+        bound = self.moved / self.scale
+        upper[on] = bound[on]
+        lower[off] = bound[off]
+        equal = on[self.instance.sample.equality[on]]
+        lower[equal] = bound[equal]
+        return lower, upper
+
+    def _columns(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self.instance.sample.lower.copy(), self.instance.sample.upper.copy()
+        for j, box in path.boxes.items():
+            low[j], high[j] = map(float, box)
+        low, high = low - self.shift, high - self.shift
+        lower, upper = low.copy(), high.copy()
+        d = self.d
+        lower[:d], upper[:d] = np.maximum(low[:d], 0.0), np.maximum(high[:d], 0.0)
+        down_lower, down_upper = np.maximum(-high[:d], 0.0), np.maximum(-low[:d], 0.0)
+        empty = low[:d] > high[:d]
+        lower[:d][empty], upper[:d][empty] = 1.0, 0.0
+        return np.concatenate([lower, down_lower]), np.concatenate([upper, down_upper])
+
+
+def _new_solver(matrix: np.ndarray, cost: np.ndarray, presolve: str = "off") -> highspy.Highs:
+    """A model whose bounds are still to be set."""
+    solver = highspy.Highs()
+    options: dict[str, bool | int | float | str] = {
+        "output_flag": False,
+        "threads": 1,
+        "solver": "simplex",
+        "presolve": presolve,
+        "primal_feasibility_tolerance": 1e-10,
+        "dual_feasibility_tolerance": 1e-10,
+    }
+    for option, value in options.items():
+        solver.setOptionValue(option, value)
+    rows, columns = matrix.shape
+    free = np.full(rows, np.inf)
+    solver.passModel(
+        model_of(
+            LinearProgram(
+                *(cost, matrix, -free, free, np.zeros(columns), np.zeros(columns)),
+                integer=np.zeros(columns, dtype=bool),
+            )
+        )
+    )
+    return solver

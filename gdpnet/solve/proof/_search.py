@@ -1,0 +1,308 @@
+"""Finds certificates: a depth-first search with the distance already known.
+
+Nodes are linear programs in HiGHS. What it says is only a hint: a leaf is kept if its multipliers,
+in the arithmetic of the check itself, prove enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from gdpnet.errors import InputError, SolverError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._project import project
+from gdpnet.solve.proof._exactly import vanish
+from gdpnet.solve.proof._instance import Instance, Number, Path
+from gdpnet.solve.proof._relaxation import Answer, Relaxation
+from gdpnet.solve.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
+from gdpnet.solve.status import Status
+
+# By how much the bound of a leaf may fall short, relative to max(1, distance): when a node is
+# taken as a leaf, and when nothing is left to branch on (a y in single precision is not the nearest
+# point, only nearly so).
+_SHORT = 2e-8
+_LAST = 5e-7
+
+# A row holds at a point within this, scaled; a number is whole within this.
+_HOLDS = 1e-9
+
+# Clauses whose children are looked at before one is chosen.
+_LOOKS = 4
+
+Multipliers = list[tuple[int, Fraction]]
+
+
+def certificate(
+    rules: RuleModel,
+    instance: Instance,
+    x: torch.Tensor,
+    yhat: torch.Tensor,
+    y: torch.Tensor | None,
+    *,
+    time_limit: float | None,
+    node_limit: int,
+) -> Certificate:
+    """See `gdpnet.solve.certificate.certify`.
+
+    Args:
+        rules: the rules.
+        instance: the problem.
+        x: inputs, `p`.
+        yhat: prediction, `d`.
+        y: nearest outputs, `d`, or None.
+        time_limit: seconds.
+        node_limit: nodes of the tree.
+    """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    distance: Number
+    if y is None:
+        weights = [float(w) for w in instance.weights]
+        found = project(rules, yhat, x, weights=weights, time_limit=time_limit)
+        status = Status(int(found.status))
+        if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
+            raise SolverError(f"certify: the nearest output was not found: {status.message}")
+        conflict = status is Status.CONFLICT
+        distance = float("inf") if conflict else instance.distance(found.y.tolist())
+    else:
+        distance = instance.distance(y.tolist())
+    return _Search(instance, distance, deadline, node_limit).run()
+
+
+class _Search:
+    def __init__(
+        self, instance: Instance, distance: Number, deadline: float | None, node_limit: int
+    ) -> None:
+        self.instance = instance
+        self.distance = distance
+        self.deadline = deadline
+        self.node_limit = node_limit
+        self.relaxation = Relaxation(instance)
+        self.nodes: list[Node | None] = [None]
+        self.least: Number = float("inf")
+        data, named = instance.data, instance.named
+        self.decided = [
+            k
+            for k, boolean in enumerate(data.booleans)
+            if k in named and boolean.tied and boolean.false_rows
+        ]
+
+    def run(self) -> Certificate:
+        stack = [(0, self.instance.root)]
+        while stack:
+            index, path = stack.pop()
+            self._heed_limits()
+            node, paths = self._node(path)
+            first = len(self.nodes)
+            self.nodes += [None] * len(paths)
+            self.nodes[index] = _linked(node, range(first, len(self.nodes)))
+            stack += list(zip(range(first, len(self.nodes)), paths, strict=True))
+        nodes = tuple(node for node in self.nodes if node is not None)
+        return Certificate(nodes, float(self.least))
+
+    def _heed_limits(self) -> None:
+        if len(self.nodes) > self.node_limit:
+            raise SolverError(
+                f"certify: not proved within {self.node_limit} nodes. Raise node_limit."
+            )
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise SolverError(
+                f"certify: not proved within the time limit, at {len(self.nodes)} nodes."
+            )
+
+    def _node(self, path: Path) -> tuple[Node, list[Path]]:
+        """A leaf, or an inner node whose children are still to be numbered."""
+        forced = self._forced(path)
+        if forced is not None:
+            return self._branch(path, forced, self.instance.data.clauses[forced].literals)
+        answer = self.relaxation.solve(path)
+        if answer is None:
+            return self._contradiction(path), []
+        slack = Fraction(_SHORT) * max(1, self.distance) if self.distance < np.inf else 0
+        leaf: Leaf | None = None
+        bound: Number = float("-inf")
+        if answer.value >= self.distance - slack / 2:
+            leaf, bound = self._leaf(path, answer)
+            if bound >= self.distance - slack:
+                self.least = min(self.least, bound)
+                return leaf, []
+        for holds in (_HOLDS, -1.0):  # at last, on all that has not been chosen
+            found = self._split(path, answer.point, holds)
+            if found is not None:
+                return found
+        if leaf is None:
+            leaf, bound = self._leaf(path, answer)
+        self._accept(bound, answer.value)
+        self.least = min(self.least, bound)
+        return leaf, []
+
+    def _accept(self, bound: Number, value: float) -> None:
+        """Nothing is left to branch on: the point of the node satisfies the rules."""
+        if self.distance == np.inf:
+            raise SolverError(
+                "certify: the rules contradict each other by less than what can be proved; "
+                "an output that breaks them by 1e-9 at most exists."
+            )
+        size = max(1.0, float(self.distance))
+        if bound >= self.distance - Fraction(_LAST) * Fraction(size):
+            return
+        if value < float(self.distance) - _LAST * size:
+            raise InputError(
+                f"y: it is not the nearest. It is at {float(self.distance):.9g}, and an output at "
+                f"{value:.9g} satisfies the rules."
+            )
+        raise SolverError(
+            f"certify: the bound is lost in rounding errors: {float(bound):.9g} is proved of "
+            f"{float(self.distance):.9g}."
+        )
+
+    # ---- leaves --------------------------------------------------------------------------
+
+    def _leaf(self, path: Path, answer: Answer) -> tuple[Leaf, Number]:
+        multipliers = self._usable(path, answer.multipliers)
+        multipliers = vanish(self.instance, path, multipliers, costs=True)
+        sound = self.instance.enforced(path, multipliers)
+        bound = self.instance.bound(path, multipliers) if sound else float("-inf")
+        return Leaf(_written(multipliers)), bound
+
+    def _contradiction(self, path: Path) -> Leaf:
+        for ray in self.relaxation.rays(path):
+            multipliers = self._usable(path, ray)
+            multipliers = vanish(self.instance, path, multipliers, costs=False)
+            sound = self.instance.enforced(path, multipliers)
+            if sound and self.instance.contradicts(path, multipliers):
+                return Leaf(_written(multipliers), ray=True)
+        raise SolverError(
+            "certify: HiGHS finds that rows contradict each other, and no proof of it that is "
+            "above rounding errors."
+        )
+
+    def _usable(self, path: Path, multipliers: np.ndarray) -> Multipliers:
+        """Those of the right sign, and not tiny."""
+        scaled = np.abs(multipliers) * self.relaxation.scale
+        floor = 1e-12 * scaled.max(initial=0.0)
+        equality, upper, lower = self.instance.equality, path.upper, path.lower
+        return [
+            (row, Fraction(float(multipliers[row])))
+            for row in map(int, np.flatnonzero(scaled > floor))
+            if (multipliers[row] > 0 and row in upper)
+            or (multipliers[row] < 0 and (row in lower or (row in upper and equality[row])))
+        ]
+
+    # ---- branching -----------------------------------------------------------------------
+
+    def _required(self, path: Path) -> Iterator[int]:
+        """Clauses that have to hold and have no true literal yet."""
+        for c, clause in self.instance.clauses.items():
+            if path.requires(clause) and path.literals.isdisjoint(clause.literals):
+                yield c
+
+    def _forced(self, path: Path) -> int | None:
+        """A clause with at most one literal left."""
+        found = None
+        for c in self._required(path):
+            count = len(path.open_literals(self.instance.data.clauses[c]))
+            if count == 0:
+                return c
+            if count == 1 and found is None:
+                found = c
+        return found
+
+    def _branch(
+        self, path: Path, clause: int, order: Sequence[int]
+    ) -> tuple[ClauseNode, list[Path]]:
+        literals = [k for k in dict.fromkeys(order) if -k not in path.literals]
+        paths = []
+        for literal in literals:
+            paths.append(path.with_literal(self.instance, literal))
+            path = path.after_literal(self.instance, literal)
+        return ClauseNode(clause, tuple((k, -1) for k in literals)), paths
+
+    def _split(self, path: Path, point: np.ndarray, holds: float) -> tuple[Node, list[Path]] | None:
+        """On what is broken at a point; None where nothing is."""
+        broken = self._broken(path, point, holds)
+        column = self._fractional(point)
+        if column >= 0 and not (broken and broken[0][0] > _HOLDS):
+            value = int(np.floor(point[column]))
+            paths = path.split(self.instance, column, value)
+            return ColumnNode(column, value, (-1, -1)), list(paths)
+        if broken:
+            clause, order = self._promising(path, [c for _, c in broken[:_LOOKS]])
+            return self._branch(path, clause, order)
+        for k in self.decided:
+            if not path.literals & {k + 1, -k - 1}:
+                signs = (k + 1, -k - 1)
+                paths_of = [path.with_literal(self.instance, literal) for literal in signs]
+                return BooleanNode(k, (-1, -1)), paths_of
+        return None
+
+    def _broken(self, path: Path, point: np.ndarray, holds: float) -> list[tuple[float, int]]:
+        """Clauses that do not hold at a point, and by how much, the worst first."""
+        residual = self.relaxation.residual(point)
+        found = []
+        for c in self._required(path):
+            literals = path.open_literals(self.instance.data.clauses[c])
+            least = min(self._residual(k, residual) for k in literals)
+            tied = any(self.instance.data.booleans[abs(k) - 1].tied for k in literals)
+            if least > holds or tied:
+                found.append((least, c))
+        return sorted(found, key=lambda pair: -pair[0])
+
+    def _promising(self, path: Path, clauses: list[int]) -> tuple[int, list[int]]:
+        """The clause whose children promise the largest bounds, and their order.
+
+        The child with the least bound comes last: it may assume most.
+        """
+        best: tuple[tuple[float, float], int, list[int]] | None = None
+        cutoff = float(self.distance)
+        for c in clauses:
+            literals = path.open_literals(self.instance.data.clauses[c])
+            values = [self._value(path.with_literal(self.instance, k)) for k in literals]
+            capped = [min(v, cutoff, 1e300) for v in values]
+            score = (min(capped), sum(capped) / len(capped))
+            if best is None or score > best[0]:
+                order = [k for _, k in sorted(zip(values, literals, strict=True), reverse=True)]
+                best = (score, c, order)
+        assert best is not None
+        return best[1], best[2]
+
+    def _value(self, path: Path) -> float:
+        answer = self.relaxation.solve(path)
+        return np.inf if answer is None else answer.value
+
+    def _residual(self, literal: int, residual: np.ndarray) -> float:
+        """How far a literal is from holding at a point."""
+        data = self.instance.data
+        boolean = data.booleans[abs(literal) - 1]
+        rows = boolean.true_rows if literal > 0 else boolean.false_rows
+        worst = max((float(residual[row]) for row in rows), default=0.0)
+        for c in data.guarded.get(literal - 1, ()):
+            if self.instance.active[c]:
+                inner = (self._residual(k, residual) for k in data.clauses[c].literals)
+                worst = max(worst, min(inner))
+        return worst
+
+    def _fractional(self, point: np.ndarray) -> int:
+        off = np.abs(point - np.rint(point)) * self.instance.sample.integer
+        return int(off.argmax()) if off.max(initial=0.0) > _HOLDS else -1
+
+
+def _linked(node: Node, places: range) -> Node:
+    """The node with the places of its children."""
+    if isinstance(node, ClauseNode):
+        pairs = zip(node.children, places, strict=True)
+        return ClauseNode(node.clause, tuple((k, place) for (k, _), place in pairs))
+    if isinstance(node, BooleanNode):
+        return BooleanNode(node.boolean, (places[0], places[1]))
+    if isinstance(node, ColumnNode):
+        return ColumnNode(node.column, node.value, (places[0], places[1]))
+    return node
+
+
+def _written(multipliers: Multipliers) -> tuple[tuple[int, float | Fraction], ...]:
+    """Floats where they are exact."""
+    return tuple((row, float(v) if Fraction(float(v)) == v else v) for row, v in multipliers)

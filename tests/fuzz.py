@@ -1,0 +1,57 @@
+"""Random rules for as long as you like: the exact engine against MILP.
+
+    python -m tests.fuzz --minutes 10 --seed 0
+
+Prints the seed of every problem on which they disagree; such seeds become tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import torch
+
+import gdpnet
+from gdpnet import Status
+from tests.random_rules import random_predictions, random_rules
+
+
+def disagreement(seed: int) -> str:
+    """What is wrong with the problem of a seed, empty where nothing is."""
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng)
+    yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
+    exact = gdpnet.project(rules, yhat, solver="exact", threads=1)
+    milp = gdpnet.project(rules, yhat, solver="milp", threads=1)
+    if exact.info.solver != "exact":
+        return f"unfinished: {exact.info.solver}"
+    if exact.status.tolist() != milp.status.tolist():
+        return f"status {exact.status.tolist()} and {milp.status.tolist()} for {yhat.tolist()}"
+    some = exact.status != Status.CONFLICT
+    if not rules.satisfied(None, exact.y[some], tol=1e-8).all():
+        return f"a rule is broken at {exact.y.tolist()}"
+    if not torch.allclose(exact.distance[some], milp.distance[some], atol=1e-7, rtol=1e-8):
+        return f"distances {exact.distance.tolist()} and {milp.distance.tolist()}"
+    return ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    end = time.monotonic() + 60 * arguments.minutes
+    seed, wrong = arguments.seed, 0
+    while time.monotonic() < end:
+        found = disagreement(seed)
+        if found:
+            wrong += 1
+            print(f"seed {seed}: {found}", flush=True)
+        seed += 1
+    print(f"{seed - arguments.seed} problems, {wrong} disagreements")
+
+
+if __name__ == "__main__":
+    main()
