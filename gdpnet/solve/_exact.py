@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gdpnet")
 
-_SATISFIED, _PROJECTED = np.int8(Status.SATISFIED), np.int8(Status.PROJECTED)
 _EXACT = np.int8(SOLVER_NAMES.index("exact"))
+
+# Status for each outcome of the engine: solved, no solution, node limit, numerical, accepted.
+_STATUS = np.array(
+    [Status.PROJECTED, Status.CONFLICT, Status.LIMIT, Status.LIMIT, Status.SATISFIED],
+    dtype=np.int8,
+)
 
 
 def _importable(name: str) -> bool:
@@ -102,8 +107,6 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine = engine_of(rules)
-    from gdpnet.solve.exact import ACCEPTED_AS_IS, NO_SOLUTION, SOLVED
-
     instance = engine.instantiate(x)
     unusable = instance.unusable()
     if unusable.any():
@@ -113,11 +116,9 @@ def solve(
         instance.bound[unusable] = 0.0
         instance.varying[unusable] = 0.0
     solved = engine.project(instance, yhat, options, detailed=True)
-    found = solved.status == SOLVED
-    accepted = solved.status == ACCEPTED_AS_IS
     results = Results(
-        y=np.where(found[:, None], solved.z[:, : rules.data.outputs], yhat),
-        status=np.where(accepted, _SATISFIED, _PROJECTED),
+        y=solved.z[:, : rules.data.outputs],
+        status=_STATUS[solved.status],
         value=solved.distance,
         nodes=solved.nodes,
         assignment=solved.assignment,
@@ -127,11 +128,12 @@ def solve(
         instance=instance,
         solved=solved,
     )
-    if (found | accepted).all():
+    rest = results.status > Status.PROJECTED
+    if not rest.any():
         return results
-    conflict = (solved.status == NO_SOLUTION) & ~invalid
-    results.status[conflict] = Status.CONFLICT
-    rest = ~(found | accepted | (solved.status == NO_SOLUTION) | invalid)
+    results.y = np.where(rest[:, None], yhat, results.y)
+    conflict = (results.status == Status.CONFLICT) & ~invalid
+    rest &= ~(conflict | invalid)
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
         incumbents = {

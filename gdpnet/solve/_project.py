@@ -12,6 +12,7 @@ import torch
 from gdpnet.errors import ConflictError, InputError
 from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _exact, _milp, _strict
 from gdpnet.solve._arguments import check_choice, check_positive, weights_of
 from gdpnet.solve._results import Options, Results
 from gdpnet.solve.projection import Projection
@@ -131,8 +132,6 @@ def project(
         results.y[invalid] = np.nan
         results.solver[invalid] = 0
     if strict:
-        from gdpnet.solve import _strict
-
         results.strict = _strict.enforce(rules, predictions, results, options)
     conflict = results.status == Status.CONFLICT
     if on_conflict == "raise" and conflict.any():
@@ -154,16 +153,12 @@ def _solve(
     options: Options,
     mark: bool,
 ) -> Results:
-    from gdpnet.solve import _exact
-
     if solver == "auto":
         solver = "exact" if _exact.AVAILABLE else "milp"
         if solver == "milp":
             _tell_without_numba()
     if solver == "exact":
         return _exact.solve(rules, x, yhat, invalid, options, mark)
-    from gdpnet.solve import _milp
-
     return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
 
 

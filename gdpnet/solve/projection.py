@@ -45,14 +45,7 @@ class Projection:
     @cached_property
     def y(self) -> torch.Tensor:
         """Outputs, `... x d`, in the type and on the device of the prediction."""
-        given = self._batch.y
-        y = torch.from_numpy(self._results.y).to(given.device, self._batch.dtype)
-        unmoved = self._results.status == Status.SATISFIED
-        if unmoved.any():
-            # Exactly the caller's numbers, not those that went through a conversion.
-            mask = torch.from_numpy(unmoved).to(given.device)[:, None]
-            y = torch.where(mask, given.to(self._batch.dtype), y)
-        return self._batch.restore(y)
+        return self._tensor(self._results.y, self._batch.dtype)
 
     @cached_property
     def value(self) -> torch.Tensor:
