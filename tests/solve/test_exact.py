@@ -254,6 +254,29 @@ def test_independent_rules_are_searched_apart() -> None:
     assert rules.satisfied(None, p.y, tol=1e-9).all()
 
 
+def test_dominated_disjuncts_are_dropped() -> None:
+    m = pyo.ConcreteModel()
+    m.p = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.rule = Disjunction(
+        expr=[
+            [m.y[1] <= 2, m.y[2] <= m.p],  # within the second
+            [m.y[1] <= 2],
+            [m.y[1] >= 7],
+            [m.y[1] >= 7],  # the third again
+            [m.y[2] <= m.p],  # contains the first as well
+        ]
+    )
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
+    (component,) = engine_of(rules).components
+    assert component.logic.clause_literal.tolist() == [2, 3, 5]
+    yhat = torch.from_numpy(np.random.default_rng(0).uniform(0, 10, (50, 2)))
+    p = gdpnet.project(rules, yhat, [1.0])
+    milp = gdpnet.project(rules, yhat, [1.0], solver="milp")
+    assert torch.allclose(p.distance, milp.distance, atol=1e-9)
+    assert set(p.disjunct.flatten().tolist()) <= {1, 2, 4}
+
+
 def test_functions_that_the_tape_lacks_are_evaluated_by_torch() -> None:
     m = pyo.ConcreteModel()
     m.t = pyo.Param(mutable=True, initialize=1.0)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.rules._data import RuleData
+from gdpnet.rules._data import Row, RuleData
+from gdpnet.rules._linear import Coefficient
 from gdpnet.solve.exact._clauses import Logic
 from gdpnet.solve.exact._jit import Array
 
@@ -209,7 +210,8 @@ def _logic(
     clauses: Array,
 ) -> tuple[Logic, tuple[tuple[int, Array], ...]]:
     lists = [
-        [_sign(k) * (boolean_of[abs(k) - 1] + 1) for k in data.clauses[c].literals] for c in clauses
+        [_sign(k) * (boolean_of[abs(k) - 1] + 1) for k in _undominated(data, int(c))]
+        for c in clauses
     ]
     guards = [
         -1 if data.clauses[c].guard < 0 else boolean_of[data.clauses[c].guard] for c in clauses
@@ -247,6 +249,36 @@ def _logic(
         tied=tied,
     )
     return logic, tuple(decided)
+
+
+def _undominated(data: RuleData, index: int) -> list[int]:
+    """Literals of a clause without disjuncts whose rows contain all rows of another one.
+
+    Such a disjunct is part of the other, so the union is the same without it. Rows are compared as
+    they are written. Disjuncts that logic names, or that hold nested rules, stay.
+    """
+    literals = list(data.clauses[index].literals)
+    if any(k < 0 or data.booleans[k - 1].tied or k - 1 in data.guarded for k in literals):
+        return literals
+    rows = [frozenset(_key(data.rows[i]) for i in data.booleans[k - 1].true_rows) for k in literals]
+    return [
+        k
+        for place, k in enumerate(literals)
+        if not any(
+            rows[other] < rows[place] or (rows[other] == rows[place] and other < place)
+            for other in range(len(literals))
+        )
+    ]
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """What a row says, hashable."""
+    parts = [(column, *_key_of(coefficient)) for column, coefficient in row.terms]
+    return (tuple(parts), _key_of(row.bound), row.equality)
+
+
+def _key_of(coefficient: Coefficient) -> tuple[object, ...]:
+    return (coefficient.number, frozenset(coefficient.atoms.items()))
 
 
 def _sign(literal: int) -> int:
