@@ -128,6 +128,8 @@ def solve(
         instance=instance,
         solved=solved,
     )
+    if options.tie == "least_norm":
+        results.least_norm = ~solved.unproved & (results.status <= Status.PROJECTED)
     rest = results.status > Status.PROJECTED
     if not rest.any():
         return results

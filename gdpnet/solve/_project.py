@@ -44,6 +44,7 @@ def project(
     relaxation: str = "dnf",
     solver: str = "auto",
     weights: Any = None,
+    tie: str = "vertex",
     strict: bool = False,
     node_limit: int = NODE_LIMIT,
     time_limit: float | None = None,
@@ -62,6 +63,13 @@ def project(
             sample, slow and certain; `"milp:gurobi"`: by Gurobi; `"auto"`: the exact engine where
             numba is installed, else MILP.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
+        tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
+            set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
+            all nearest points of all combinations of disjuncts the one with the least
+            `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
+            every nearest point is one of many, and the vertex takes from few coordinates what the
+            least norm takes evenly from all. Exact engine only; `info.least_norm` tells where it is
+            proved.
         strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
             on the y returned, after its rounding to the caller's type, and equalities within a few
             units in the last place. Rows are tightened by 8 eps (|b| + sum |a y|) where that is
@@ -98,6 +106,9 @@ def project(
     check_choice("solver", solver, _SOLVERS)
     check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
     check_choice("on_invalid", on_invalid, ("raise", "mark"))
+    check_choice("tie", tie, ("vertex", "least_norm"))
+    if tie != "vertex" and solver not in ("auto", "exact"):
+        raise InputError(f"tie: only the exact engine has {tie!r}, not solver={solver!r}.")
     if strict and solver not in ("auto", "exact"):
         raise InputError(f"strict: only the exact engine can do that, not solver={solver!r}.")
     check_positive("node_limit", node_limit)
@@ -113,6 +124,7 @@ def project(
         time_limit=time_limit,
         threads=threads,
         nearest=on_conflict == "nearest",
+        tie=tie,
         dtype=batch.dtype,
     )
     inputs, predictions = _array(batch.x), _array(batch.y)

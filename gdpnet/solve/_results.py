@@ -58,6 +58,7 @@ class Results:
         active: which rules apply, (B, rules) bool.
         solver: index into `SOLVER_NAMES`, (B,) int8.
         missing: no point was found, (B,) bool.
+        least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
@@ -71,6 +72,7 @@ class Results:
     active: Array
     solver: Array
     missing: Array
+    least_norm: Array | None = None
     strict: Array | None = None
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)

@@ -139,6 +139,12 @@ class ProjectionInfo:
         return self._projection._tensor(rows), self._projection._tensor(multipliers)
 
     @cached_property
+    def least_norm(self) -> torch.Tensor | None:
+        """Where y is proved to be the nearest point of least norm, bool `...`; else None."""
+        known = self._results.least_norm
+        return None if known is None else self._projection._tensor(known)
+
+    @cached_property
     def strict(self) -> torch.Tensor | None:
         """Which samples hold without any tolerance, bool `...`; None where not asked for."""
         strict = self._results.strict

@@ -23,6 +23,7 @@ from gdpnet.solve.exact._kernel import (
     new_workspace,
     run,
 )
+from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
 
@@ -68,6 +69,7 @@ class Solved:
         status: worst outcome over the components, (B,) int8.
         assignment: (B, booleans) int8.
         nodes: (B,).
+        unproved: samples whose tie could not be settled for certain, (B,) bool.
         follows: outputs that stand in no row and are where the prediction is, (B, d) bool.
         parts: final dictionaries, one for each component (empty arrays where not asked for).
     """
@@ -78,6 +80,7 @@ class Solved:
     status: Array
     assignment: Array
     nodes: Array
+    unproved: Array
     follows: Array
     parts: tuple[tuple[Component, Detail], ...]
 
@@ -135,22 +138,23 @@ class ExactEngine:
             detailed: report the final dictionaries.
         """
         if self._whole:  # nothing to take apart and put together again
-            out, detail = self._run(0, instance, yhat, options, detailed)
-            return Solved(
-                *out,
-                np.zeros((len(yhat), self.data.outputs), dtype=np.bool_),
-                ((self.components[0], detail),),
-            )
+            out, detail, unproved = self._run(0, instance, yhat, options, detailed)
+            follows = np.zeros((len(yhat), self.data.outputs), dtype=np.bool_)
+            return Solved(*out, unproved, follows, ((self.components[0], detail),))
         size, d = len(yhat), self.data.outputs
         z = np.full((size, len(self.data.columns)), np.nan)
         z[:, :d] = yhat
         distance, status, follows = self._clip_free(z, options)
         bound = distance.copy()
         nodes = np.zeros(size, dtype=np.int64)
+        unproved = np.zeros(size, dtype=np.bool_)
         assignment = np.zeros((size, len(self.data.booleans)), dtype=np.int8)
         parts = []
         for index, component in enumerate(self.components):
-            out, detail = self._run(index, instance, yhat[:, component.outputs], options, detailed)
+            out, detail, doubtful = self._run(
+                index, instance, yhat[:, component.outputs], options, detailed
+            )
+            unproved |= doubtful
             z[:, component.columns] = out.z
             distance += out.distance
             bound += out.bound
@@ -158,7 +162,9 @@ class ExactEngine:
             assignment[:, component.booleans] = out.assignment
             status = np.where(_SEVERITY[out.status] > _SEVERITY[status], out.status, status)
             parts.append((component, detail))
-        return Solved(z, distance, bound, status, assignment, nodes, follows, tuple(parts))
+        return Solved(
+            *(z, distance, bound, status, assignment, nodes, unproved, follows, tuple(parts))
+        )
 
     def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
         """Outputs that stand in no row: only their bounds count."""
@@ -178,7 +184,7 @@ class ExactEngine:
 
     def _run(
         self, index: int, instance: Instance, yhat: Array, options: Options, detailed: bool
-    ) -> tuple[Output, Detail]:
+    ) -> tuple[Output, Detail, Array]:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
         booleans = len(component.booleans)
@@ -208,6 +214,23 @@ class ExactEngine:
             *(options.node_limit, options.tolerance),
         )
 
+        unproved = np.zeros(size, dtype=np.bool_)
+
+        def settle_ties(span: tuple[int, int], progress: Array) -> None:
+            moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
+            samples = span[0] + np.flatnonzero(moved)
+            nodes, flag = least_norm(
+                *arguments[:7],
+                *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
+            )
+            out.nodes[samples] += nodes
+            unproved[samples] = flag != DONE
+
+        def search(span: tuple[int, int], workspace: Workspace, progress: Array) -> None:
+            run(*span, *arguments, workspace, progress, out, detail)
+            if options.tie == "least_norm":
+                settle_ties(span, progress)
+
         def work(span: tuple[int, int]) -> None:
             workspaces = self._workspaces[index]
             try:
@@ -216,10 +239,10 @@ class ExactEngine:
                 workspace = new_workspace(component.prepared, component.logic)
             progress = np.array([-1, -1], dtype=np.int64)
             if options.time_limit is None:
-                run(*span, *arguments, workspace, progress, out, detail)
+                search(span, workspace, progress)
             else:
                 with _Watch(progress, options.time_limit):
-                    run(*span, *arguments, workspace, progress, out, detail)
+                    search(span, workspace, progress)
             workspaces.append(workspace)
 
         first, workers = 0, options.threads or _CORES
@@ -243,7 +266,7 @@ class ExactEngine:
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]
-        return out, detail
+        return out, detail, unproved
 
 
 # Which outcome a sample has when its components differ.
