@@ -82,6 +82,33 @@ def test_no_rule_is_broken_on_ties(ties: object) -> None:
     assert torch.allclose(p.distance[:2], want, atol=1e-12)
 
 
+def test_least_norm_spreads_what_the_vertex_takes_from_few() -> None:
+    rules, _ = softmax_ties(1)
+    yhat = torch.tensor([[0.3, 0.2, 0.3, 0.2]], dtype=torch.float64)
+    vertex = gdpnet.project(rules, yhat)
+    even = gdpnet.project(rules, yhat, tie="least_norm")
+    assert vertex.distance.item() == pytest.approx(even.distance.item(), abs=1e-12)
+    assert even.y[0].tolist() == pytest.approx([0.5, 0.4 / 3, 0.7 / 3, 0.4 / 3], abs=1e-9)
+    assert even.info.least_norm is not None
+    assert even.info.least_norm.all()
+    assert vertex.info.least_norm is None
+    assert (vertex.y - yhat).norm() > (even.y - yhat).norm() + 0.01
+    with pytest.raises(gdpnet.InputError, match="tie"):
+        gdpnet.project(rules, yhat, tie="least_norm", solver="milp")
+
+
+def test_least_norm_is_the_same_whatever_the_threads() -> None:
+    rules, _ = softmax_ties(1)
+    logits = torch.randn(300, 4, generator=torch.Generator().manual_seed(2)).double()
+    yhat = logits.softmax(1)
+    one = gdpnet.project(rules, yhat, tie="least_norm", threads=1)
+    two = gdpnet.project(rules, yhat, tie="least_norm", threads=2)
+    assert torch.equal(one.y, two.y)
+    assert rules.satisfied(None, one.y, tol=1e-9).all()
+    vertex = gdpnet.project(rules, yhat)
+    assert torch.allclose(one.distance, vertex.distance, atol=1e-10)
+
+
 @pytest.fixture(scope="module")
 def cooling() -> tuple[gdpnet.RuleModel, torch.Tensor, torch.Tensor]:
     model = load_model(ROOT / "models" / "cooling")

@@ -1,12 +1,15 @@
 """The exact engine: nearest points of disjunctive rules, without writing down the DNF.
 
-_arrays    the rules as the kernels read them, split into independent components
-_tape      conditions and coefficients of a batch
-_simplex   the linear program at a node: a dual simplex over the columns only
-_search    branching on broken clauses
-_kernel    the loop over samples
-_engine    batches and threads
-_jacobian  derivatives from the final dictionary
+| module | what is in it |
+|---|---|
+| `_arrays` | the rules as the kernels read them, split into independent components |
+| `_tape` | conditions and coefficients of a batch |
+| `_dictionary`, `_simplex` | the linear program at a node: a dual simplex over the columns only |
+| `_clauses`, `_stack`, `_search` | branching on broken clauses |
+| `_kernel`, `_engine` | the loop over samples; batches and threads |
+| `_least_norm`, `_quadratic` | of all nearest points the one of least norm |
+| `_jacobian` | derivatives from the final dictionary |
+| `_products` | the terms of the DNF within a distance |
 """
 
 from gdpnet.solve.exact._engine import ExactEngine, Instance, Solved
