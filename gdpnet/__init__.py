@@ -2,6 +2,7 @@
 
 import logging
 
+from gdpnet.convexify import Plan
 from gdpnet.errors import (
     ConflictError,
     GdpnetError,
@@ -46,6 +47,7 @@ __all__ = [
     "GdpnetError",
     "InputError",
     "ModelFileError",
+    "Plan",
     "Projection",
     "ProjectionInfo",
     "RuleError",

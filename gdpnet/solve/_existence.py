@@ -64,6 +64,14 @@ def holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
     return holds
 
 
+def each(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
+    """Booleans whose disjunct holds by itself, bool `batch x booleans`.
+
+    For outputs that break a rule, so that no truth values fit together; auxiliaries are taken at 0.
+    """
+    return (_State(rules, batch).booleans <= tol).cpu().numpy()
+
+
 def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
     evaluated = rules.evaluate(batch.x)
     holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)

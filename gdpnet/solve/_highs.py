@@ -33,6 +33,13 @@ def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
 
 
 @cache
+def _feasible() -> Any:
+    from highspy import SolutionStatus
+
+    return SolutionStatus.kSolutionStatusFeasible
+
+
+@cache
 def _outcomes() -> dict[Any, Outcome]:
     from highspy import HighsModelStatus as Status
 
@@ -47,7 +54,8 @@ def _outcomes() -> dict[Any, Outcome]:
     }
 
 
-def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
+def new_solver(presolve: str = "choose", time_limit: float | None = None) -> highspy.Highs:
+    """A silent simplex on one thread, at the tightest tolerances."""
     import highspy
 
     solver = highspy.Highs()
@@ -61,13 +69,18 @@ def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Ans
     }
     for option, value in options.items():
         solver.setOptionValue(option, value)
+    return solver
+
+
+def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
+    solver = new_solver(presolve, time_limit)
     solver.passModel(model_of(program))
     solver.run()
     outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
     info = solver.getInfo()
     whole = bool(program.integer.any())
     bound = info.mip_dual_bound if whole else info.objective_function_value
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    found = info.primal_solution_status == _feasible()
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
         point = np.array(solver.getSolution().col_value, dtype=float)
         return Answer(outcome, point, bound)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from gdpnet.convexify.plan import Plan
 from gdpnet.errors import ConflictError, InputError
 from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _milp, _strict
+from gdpnet.solve import _exact, _milp, _relaxed, _strict
 from gdpnet.solve._arguments import check_choice, check_positive, weights_of
 from gdpnet.solve._results import Options, Results
 from gdpnet.solve.projection import Projection
@@ -29,8 +30,9 @@ _TOLERANCE = {
     torch.bfloat16: 2e-2,
 }
 
-_RELAXATIONS = ("dnf",)
-_SOLVERS = ("auto", "exact", "milp", "milp:gurobi")
+# Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
+_WRITTEN_OUT = ("dense", "highs", "gurobi")
+_SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
 NODE_LIMIT = 100_000
 """Nodes of the exact engine for a sample before MILP takes over."""
@@ -41,7 +43,7 @@ def project(
     yhat: Any,
     x: Any = None,
     *,
-    relaxation: str = "dnf",
+    relaxation: str | Plan = "dnf",
     solver: str = "auto",
     weights: Any = None,
     tie: str = "vertex",
@@ -58,10 +60,15 @@ def project(
         rules: the rules.
         yhat: predictions, `... x d`.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
-        relaxation: `"dnf"`: exact.
+        relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
+            DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
+            lower bound on the exact distance, and y may break rules: status RELAXED, and
+            `disjunct` is -1 for the rules that are broken.
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
-            sample, slow and certain; `"milp:gurobi"`: by Gurobi; `"auto"`: the exact engine where
-            numba is installed, else MILP.
+            sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
+            linear program: `"dense"`: the engine's own simplex, `"highs"`: HiGHS with the model
+            kept and coefficients changed in place, `"gurobi"`. `"auto"`: the exact engine for the
+            DNF (MILP without numba), dense for the others.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
             set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
@@ -102,15 +109,17 @@ def project(
     """
     if not isinstance(rules, RuleModel):
         raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
-    check_choice("relaxation", relaxation, _RELAXATIONS)
     check_choice("solver", solver, _SOLVERS)
+    plan = _plan(rules, relaxation, solver)
     check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
     check_choice("on_invalid", on_invalid, ("raise", "mark"))
     check_choice("tie", tie, ("vertex", "least_norm"))
-    if tie != "vertex" and solver not in ("auto", "exact"):
-        raise InputError(f"tie: only the exact engine has {tie!r}, not solver={solver!r}.")
-    if strict and solver not in ("auto", "exact"):
-        raise InputError(f"strict: only the exact engine can do that, not solver={solver!r}.")
+    for keyword, given, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
+        if given != usual and (plan is not None or solver not in ("auto", "exact")):
+            raise InputError(
+                f"{keyword}: only the exact engine knows {keyword}={given!r}, not "
+                f"relaxation={relaxation!r} with solver={solver!r}."
+            )
     check_positive("node_limit", node_limit)
     check_positive("time_limit", time_limit)
     check_positive("threads", threads)
@@ -138,7 +147,7 @@ def project(
         predictions = np.where(invalid[:, None], 0.0, predictions)
     assembled = time.perf_counter()
 
-    results = _solve(solver, rules, inputs, predictions, invalid, options, mark)
+    results = _solve(solver, plan, rules, inputs, predictions, invalid, options, mark)
     if invalid.any():
         results.status[invalid] = Status.ERROR
         results.y[invalid] = np.nan
@@ -156,8 +165,26 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray(tensor.detach().cpu().numpy())
 
 
+def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
+    """The plan of a relaxation that is written out; None for the DNF without writing it down."""
+    if isinstance(relaxation, Plan):
+        plan = relaxation
+    else:
+        check_choice("relaxation", relaxation, ("dnf", "cnf"))
+        if relaxation == "dnf" and solver not in _WRITTEN_OUT:
+            return None
+        plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
+    if solver not in ("auto", *_WRITTEN_OUT):
+        raise InputError(
+            f"solver: {solver!r} solves relaxation='dnf' only; for {relaxation!r} use one of "
+            f"{', '.join(map(repr, ('auto', *_WRITTEN_OUT)))}."
+        )
+    return plan
+
+
 def _solve(
     solver: str,
+    plan: Plan | None,
     rules: RuleModel,
     x: np.ndarray,
     yhat: np.ndarray,
@@ -165,6 +192,9 @@ def _solve(
     options: Options,
     mark: bool,
 ) -> Results:
+    if plan is not None:
+        solver = "dense" if solver == "auto" else solver
+        return _relaxed.solve(rules, x, yhat, invalid, options, mark, plan, solver)
     if solver == "auto":
         solver = "exact" if _exact.AVAILABLE else "milp"
         if solver == "milp":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi")
+SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "dense", "highs", "gurobi")
 """Solvers by the code they have in `Results.solver`."""
 
 
@@ -130,8 +130,7 @@ class Results:
     def disjunct(self, rules: RuleModel) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
-        answered = np.isin(self.status, (Status.SATISFIED, Status.PROJECTED, Status.LIMIT))
-        answered &= ~self.missing
+        answered = ~(self.missing | np.isin(self.status, (Status.CONFLICT, Status.ERROR)))
         for r, rule in enumerate(rules.data.rules):
             columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
             true = self.assignment[:, columns] == 1

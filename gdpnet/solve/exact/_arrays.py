@@ -171,7 +171,7 @@ def _component(
         start.append(len(column))
     raw = np.array(coefficient, dtype=np.float64)
     largest = np.array([np.abs(raw[a:b]).max(initial=0.0) for a, b in pairwise(start)])
-    scale = _power_of_two(largest)
+    scale = power_of_two(largest)
     own_global = [row_of[i] for i in data.global_rows if i in row_of]
     outputs = int(np.sum(columns < data.outputs))
     owned = [data.columns[c] for c in columns]
@@ -290,7 +290,7 @@ def _compressed(lists: list[list[int]]) -> tuple[Array, Array]:
     return start, np.array([k for one in lists for k in one], dtype=np.int64)
 
 
-def _power_of_two(largest: Array) -> Array:
+def power_of_two(largest: Array) -> Array:
     """The power of two that brings a row's largest coefficient into [1, 2); 1 for an empty row."""
     _, exponent = np.frexp(largest)
     return np.where(largest > 0, np.ldexp(1.0, 1 - exponent), 1.0)

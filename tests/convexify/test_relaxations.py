@@ -1,0 +1,199 @@
+"""CNF, partial DNF and DNF as linear programs, against values that were proved."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunction
+
+import gdpnet
+from gdpnet import Plan, Status
+from tests.bank import PROBLEMS, Problem
+from tests.problems import reference
+from tests.random_rules import random_predictions, random_rules
+
+SOLVERS = pytest.mark.parametrize("solver", ["dense", "highs"])
+CASES = [c for c in reference.CASES if c["rules"] and c["dnf_terms"] <= 100]
+
+
+def rules_of(case: dict[str, Any]) -> gdpnet.RuleModel:
+    return next(p for p in reference.PROBLEMS if p.name == case["id"]).rules()
+
+
+@SOLVERS
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
+def test_values_are_the_proved_ones(case: dict[str, Any], solver: str) -> None:
+    rules = rules_of(case)
+    yhat = torch.tensor([e["yhat"] for e in case["expected"]], dtype=torch.float64)
+    plans = {"cnf_lp": "cnf", "dnf_lp": "dnf"}
+    plans |= {f"pdnf{k}_lp": Plan.lexicographic(rules, k) for k in range(1, len(rules.names) + 1)}
+    checked = 0
+    for name, relaxation in plans.items():
+        if not all(name in e for e in case["expected"]):
+            continue
+        p = gdpnet.project(rules, yhat, relaxation=relaxation, solver=solver)
+        wanted = torch.tensor([e[name] for e in case["expected"]], dtype=torch.float64)
+        assert torch.allclose(p.value, wanted, atol=1e-7, rtol=0.0), name
+        # |sum of the copies' moves| <= sum of their sizes: y is never farther than the value says.
+        assert (p.distance <= p.value + 1e-7).all()
+        checked += 1
+    assert checked >= 2
+
+
+@SOLVERS
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
+def test_the_dnf_is_exact_and_satisfies_the_rules(case: dict[str, Any], solver: str) -> None:
+    rules = rules_of(case)
+    yhat = torch.tensor([e["yhat"] for e in case["expected"]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, relaxation="dnf", solver=solver)
+    exact = gdpnet.project(rules, yhat)
+    assert torch.allclose(p.distance, exact.distance, atol=1e-7)
+    assert p.status.tolist() == exact.status.tolist()
+    assert rules.satisfied(None, p.y, tol=1e-7).all()
+
+
+def bounded(problem: Problem) -> gdpnet.RuleModel | None:
+    rules = problem.rules()
+    columns = rules.data.columns
+    if any(c.integer or not math.isfinite(c.lower + c.upper) for c in columns):
+        return None
+    return rules
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+def test_relaxations_are_ordered(problem: Problem) -> None:
+    rules = bounded(problem)
+    if rules is None:
+        if problem.name == "jl_unconstrained":
+            return  # nothing to convexify: every prediction passes
+        with pytest.raises(gdpnet.RuleError, match="hull"):
+            gdpnet.project(problem.rules(), problem.yhat, problem.x, relaxation="cnf")
+        return
+    exact = gdpnet.project(rules, problem.yhat, problem.x)
+    last = torch.zeros(len(problem.yhat), dtype=torch.float64)
+    for k in range(len(rules.names) + 1):
+        if (
+            math.prod(len(rules.data.clauses[r.clause].literals) for r in rules.data.rules[:k])
+            > 200
+        ):
+            return
+        plan = Plan.lexicographic(rules, k)
+        p = gdpnet.project(rules, problem.yhat, problem.x, relaxation=plan)
+        assert (p.value >= last - 1e-7).all()
+        assert (p.value <= exact.distance + 1e-7).all()
+        last = p.value
+        broken = p.status == Status.RELAXED
+        answered = torch.isfinite(p.distance)
+        holds = rules.satisfied(problem.x, p.y, tol=1e-6)
+        assert (holds[answered] == ~broken[answered]).all()
+    if rules.names:
+        assert torch.allclose(last, exact.distance, atol=1e-7)
+
+
+def test_convex_rules_have_equal_cnf_and_dnf() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.one = Disjunction(expr=[[m.y[1] + m.y[2] <= 6]])
+    m.two = Disjunction(expr=[[m.y[1] - m.y[2] <= 1], [m.y[1] - m.y[2] <= 0]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.from_numpy(np.random.default_rng(0).uniform(0, 10, (40, 2)))
+    cnf = gdpnet.project(rules, yhat, relaxation="cnf")
+    assert torch.allclose(cnf.value, gdpnet.project(rules, yhat).distance, atol=1e-9)
+    assert (cnf.status != Status.RELAXED).all()
+
+
+def test_figure1_cnf_leaves_rules_broken_that_the_dnf_keeps() -> None:
+    rules = two_boxes()
+    yhat = torch.tensor([[4.5, 9.5]], dtype=torch.float64)
+    cnf = gdpnet.project(rules, yhat, relaxation="cnf")
+    assert Status(int(cnf.status)) is Status.RELAXED
+    assert -1 in cnf.disjunct.flatten().tolist()
+    assert float(cnf.value) == pytest.approx(2.0625)
+    assert float(gdpnet.project(rules, yhat).distance) == pytest.approx(6.0)
+
+
+def two_boxes() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+
+    def box(a: float, b: float, c: float, d: float) -> list[Any]:
+        return [m.y[1] >= a, m.y[1] <= b, m.y[2] >= c, m.y[2] <= d]
+
+    m.rule1 = Disjunction(expr=[box(1, 3, 1, 8), box(6, 9, 2, 9)])
+    m.rule2 = Disjunction(expr=[box(2, 8, 3, 5), box(3.5, 5.5, 7, 9.5)])
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_rules_dense_equals_highs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng)
+    columns = rules.data.columns
+    if any(c.integer or not math.isfinite(c.lower + c.upper) for c in columns):
+        with pytest.raises(gdpnet.RuleError, match="hull"):
+            gdpnet.project(
+                rules, random_predictions(rng, len(rules.output_names)), relaxation="cnf"
+            )
+        return
+    yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
+    exact = gdpnet.project(rules, yhat)
+    plans = ["cnf", Plan.lexicographic(rules, min(2, len(rules.names)))]
+    for relaxation in plans:
+        dense = gdpnet.project(rules, yhat, relaxation=relaxation, solver="dense")
+        highs = gdpnet.project(rules, yhat, relaxation=relaxation, solver="highs")
+        assert torch.allclose(dense.value, highs.value, atol=1e-7, rtol=1e-8)
+        assert (dense.value <= exact.distance + 1e-7).all()
+    dnf = gdpnet.project(rules, yhat, relaxation="dnf", solver="dense")
+    assert torch.allclose(dnf.value, exact.distance, atol=1e-7, rtol=1e-8)
+
+
+def test_plans_and_combinations_without_meaning_are_refused() -> None:
+    rules = two_boxes()
+    yhat = torch.zeros(1, 2)
+    for plan, message in (
+        (Plan((("rule1", "nobody"),)), "'nobody' is no rule"),
+        (Plan((("rule1",), ("hot",))), "'hot' is no rule"),
+    ):
+        with pytest.raises(gdpnet.RuleError, match=message):
+            gdpnet.project(rules, yhat, relaxation=plan)
+    with pytest.raises(gdpnet.RuleError, match="stands twice"):
+        Plan((("rule1", "rule2"), ("rule1",)))
+    with pytest.raises(gdpnet.RuleError, match="empty"):
+        Plan(((),))
+    with pytest.raises(gdpnet.RuleError, match="clusters of names"):
+        Plan(("rule1", "rule2"))  # type: ignore[arg-type]
+    with pytest.raises(gdpnet.RuleError, match="from 0 to 2"):
+        Plan.lexicographic(rules, 3)
+    for keywords in (
+        {"relaxation": "cnf", "solver": "exact"},
+        {"relaxation": "cnf", "tie": "least_norm"},
+        {"relaxation": "cnf", "strict": True},
+        {"relaxation": "hull"},
+        {"solver": "cplex"},
+    ):
+        with pytest.raises(gdpnet.InputError):
+            gdpnet.project(rules, yhat, **keywords)
+
+
+def test_too_many_products_name_the_way_out() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(20), bounds=(0, 1))
+    m.r = Disjunction(range(20), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    with pytest.raises(gdpnet.RuleError, match="solver='exact'"):
+        gdpnet.project(rules, torch.rand(1, 20), relaxation="dnf", solver="highs")
+
+
+@pytest.mark.gurobi
+def test_gurobi_agrees() -> None:
+    rules = two_boxes()
+    yhat = torch.from_numpy(np.random.default_rng(1).uniform(0, 10, (8, 2)))
+    for relaxation in ("cnf", "dnf"):
+        p = gdpnet.project(rules, yhat, relaxation=relaxation, solver="gurobi")
+        q = gdpnet.project(rules, yhat, relaxation=relaxation, solver="dense")
+        assert torch.allclose(p.value, q.value, atol=1e-7)
