@@ -50,11 +50,12 @@ def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
         tensor = value
     else:
         try:
-            tensor = torch.as_tensor(np.asarray(value))  # lists become float64, not float32
-        except (TypeError, ValueError, RuntimeError) as error:
+            # Lists become float64, not float32; torch knows no negative strides.
+            tensor = torch.as_tensor(np.ascontiguousarray(np.asarray(value)))
+        except (TypeError, ValueError, RuntimeError):
             raise InputError(
-                f"{what}: expected a tensor or an array of numbers, got "
-                f"{type(value).__name__} ({error})."
+                f"{what}: expected a tensor or an array of numbers, got a "
+                f"{type(value).__name__} that holds something else."
             ) from None
         if tensor.dtype.is_complex:
             raise InputError(f"{what}: expected real numbers, got {tensor.dtype}.")
@@ -62,9 +63,11 @@ def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
             tensor = tensor.double()
     if tensor.ndim == 0 or tensor.shape[-1] != len(names):
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        plural = "column" if len(names) == 1 else "columns"
+        hint = f" Add the last dimension with {what}.unsqueeze(-1)." if len(names) == 1 else ""
         raise InputError(
-            f"{what}: expected {len(names)} columns ({listed or 'none'}), got shape "
-            f"{tuple(tensor.shape)}."
+            f"{what}: expected {len(names)} {plural} ({listed or 'none'}), got shape "
+            f"{tuple(tensor.shape)}.{hint}"
         )
     return tensor
 
@@ -76,21 +79,25 @@ def as_batch(
     output_names: Sequence[str],
     y_name: str = "y",
     finite: bool = True,
+    inputs_only: bool = False,
 ) -> Batch:
     """Check and flatten a pair of arguments.
 
     Args:
         x: inputs, `... x p`; `p` alone is used for every sample; None where the rules have none.
-        y: outputs, `... x d`; None where only x matters.
+        y: outputs, `... x d`.
         input_names: names of the columns of x.
         output_names: names of the columns of y.
         y_name: what the caller calls y.
         finite: refuse NaN and infinity.
+        inputs_only: there is no y, only x matters.
     """
+    if y is None and not inputs_only:
+        raise InputError(f"{y_name}: expected a tensor with {len(output_names)} columns, got None.")
     if x is None:
         if input_names:
             raise InputError(
-                f"x: these rules have {len(input_names)} inputs ({', '.join(input_names[:8])}); "
+                f"x: these rules have inputs ({', '.join(input_names[:8])}); "
                 "pass x with one column for each."
             )
         inputs = None
@@ -109,12 +116,12 @@ def as_batch(
     if inputs is None:
         inputs = flat_y.new_zeros(*shape, 0)
     if inputs.shape[:-1] != shape:
-        if inputs.ndim != 1:
+        if inputs.shape[:-1].numel() != 1:
             raise InputError(
                 f"x has leading shape {tuple(inputs.shape[:-1])} and {y_name} has {tuple(shape)}; "
                 "expected the same, or a single x for all samples."
             )
-        inputs = inputs.expand(*shape, -1)
+        inputs = inputs.reshape(-1).expand(*shape, -1)
     if inputs.device != flat_y.device:
         raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
     flat_x = inputs.reshape(shape.numel(), len(input_names)).double()

@@ -47,13 +47,17 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
             f"version {VERSION}."
         )
     try:
+        needed = {c["owner"] for c in content["conditions"] if c["tree"] == _FUNCTION}
+        unknown = set(conditions) - needed
+        if unknown:
+            raise RuleError(
+                f"conditions: {', '.join(sorted(unknown))} needs none in {path}; functions are "
+                f"needed for {', '.join(sorted(needed)) or 'nothing'}."
+            )
         data = _decode(content, dict(conditions))
         _check(data)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise RuleError(f"{path}: the file is damaged ({error!r}).") from None
-    unknown = set(conditions) - {c.owner for c in data.conditions if c.function is not None}
-    if unknown:
-        raise RuleError(f"conditions: {', '.join(sorted(unknown))} needs none in {path}.")
     return data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -555,6 +555,8 @@ def _expand(
     """Components and whole indexed components as one list of data, in the given order."""
     if hasattr(given, "ctype"):  # a single component instead of a list
         given = [given]
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise RuleError(f"{what}: expected a list of components, got {given!r}.")
     found: list[Any] = []
     seen: set[int] = set()
     kind = {"outputs": "a Var", "inputs": "a mutable Param"}[what]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 
 from gdpnet.rules._data import RuleData
-from gdpnet.rules._table import RowValues
 
 
 class Satisfaction:
@@ -98,13 +97,3 @@ class Satisfaction:
             whole = y[:, self._integer.to(device)]
             worst = torch.maximum(worst, (whole - whole.round()).abs().amax(1))
         return worst
-
-
-def without_auxiliaries(values: RowValues, outputs: int) -> torch.Tensor:
-    """Which rows have no auxiliary in them, bool `rows`."""
-    free = (values.shared[:, outputs:] == 0).all(1)
-    if len(values.varying):
-        free = free.index_copy(
-            0, values.varying, (values.coefficients[:, :, outputs:] == 0).all(2).all(0)
-        )
-    return free

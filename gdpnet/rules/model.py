@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,7 @@ class RuleModel:
         Returns:
             bool `... x rules`.
         """
-        batch = as_batch(x, None, self.input_names, self.output_names)
+        batch = as_batch(x, None, self.input_names, self.output_names, inputs_only=True)
         hold = self.conditions_hold(batch.x)
         rules = torch.ones(len(hold), len(self.data.rules), dtype=torch.bool, device=hold.device)
         for column, rule in enumerate(self.data.rules):
@@ -219,7 +220,7 @@ class RuleModel:
         Returns:
             bool `...`.
         """
-        if not (isinstance(tol, int | float) and tol >= 0 and math.isfinite(tol)):
+        if not (isinstance(tol, Real) and tol >= 0 and math.isfinite(tol)):
             raise InputError(f"tol: expected a finite number >= 0, got {tol!r}.")
         batch = self._batch(x, y)
         pieces = [self._satisfied(piece, tol) for piece in self._pieces(batch)]
@@ -267,7 +268,7 @@ class RuleModel:
         return batch.restore(torch.cat(pieces)).to(batch.dtype)
 
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:
-        """A smallest set of rules, constraints and bounds that contradict each other.
+        """Rules, constraints and bounds that contradict each other, none of them superfluous.
 
         None of them can be left out: without any one of them the rest can be satisfied.
 
@@ -279,7 +280,7 @@ class RuleModel:
         """
         from gdpnet.solve import _conflict
 
-        batch = as_batch(x, None, self.input_names, self.output_names)
+        batch = as_batch(x, None, self.input_names, self.output_names, inputs_only=True)
         evaluated = self.evaluate(batch.x if self.input_names else batch.x.reshape(1, 0))
         self.refuse_unusable(evaluated.rows)
         found = [_conflict.explain(self, evaluated, i) for i in range(len(evaluated.rows.bound))]

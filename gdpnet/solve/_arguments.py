@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import torch
 
 from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
+
+# Beyond this ratio the lighter output vanishes in the rounding errors of the heavier one.
+_WIDEST = 1e9
 
 
 def weights_of(weights: Any, rules: RuleModel) -> np.ndarray:
@@ -15,25 +21,49 @@ def weights_of(weights: Any, rules: RuleModel) -> np.ndarray:
     d = len(rules.output_names)
     if weights is None:
         return np.ones(d)
+    if isinstance(weights, torch.Tensor):
+        weights = weights.detach().cpu().numpy()
     try:
         array = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
         array = np.asarray(weights, dtype=object)
     if array.dtype == object or array.shape != (d,) or not (np.isfinite(array) & (array > 0)).all():
         raise InputError(
-            f"weights: expected {d} positive numbers, one an output "
+            f"weights: expected {d} positive numbers, one for each output "
             f"({', '.join(rules.output_names[:8])}), got {array!r}."
+        )
+    if array.max() > _WIDEST * array.min():
+        raise InputError(
+            f"weights: they differ by a factor of {array.max() / array.min():.0e}; more than "
+            f"{_WIDEST:.0e} cannot be told apart in double precision."
         )
     return array
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Raise where a keyword is none of the known ones."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}.")
 
 
-def check_positive(name: str, value: Any) -> None:
+def check_seconds(name: str, value: Any) -> None:
     """Raise where a keyword is neither None nor a positive number."""
-    if value is not None and not (isinstance(value, int | float) and value > 0):
-        raise InputError(f"{name}: expected a positive number or None, got {value!r}.")
+    good = isinstance(value, Real) and not isinstance(value, bool) and float(value) > 0
+    if value is not None and not good:
+        raise InputError(f"{name}: expected a positive number of seconds or None, got {value!r}.")
+
+
+def check_count(name: str, value: Any, none: bool = False) -> None:
+    """Raise where a keyword is no whole number from 1 to 2**62 (or None, where that is allowed)."""
+    if none and value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= 2**62:
+        allowed = " or None" if none else ""
+        raise InputError(f"{name}: expected a whole number >= 1{allowed}, got {value!r}.")
+
+
+def check_tolerance(value: Any) -> None:
+    """Raise where a tolerance is no finite number >= 0."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value)
+    if not good or not math.isfinite(value):
+        raise InputError(f"tol: expected a finite number >= 0, got {value!r}.")

@@ -1,9 +1,10 @@
-"""Why nothing satisfies the rules: a smallest set of them that contradict each other."""
+"""Why nothing satisfies the rules: some of them, none superfluous, that contradict each other."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from gdpnet.errors import SolverError
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import solve_search
 from gdpnet.solve._linear import Outcome
@@ -53,11 +54,12 @@ class _Parts:
         self.clause_owner = [owner.get(clause.name, clause.name) for clause in sample.clauses]
         bounded = np.isfinite(sample.lower) | np.isfinite(sample.upper)
         self.bounds = {
-            f"bounds of {column.name}": k
-            for k, column in enumerate(data.columns)
-            if bounded[k] and not column.integer
+            f"bounds of {column.name}": k for k, column in enumerate(data.columns) if bounded[k]
         }
-        self.names = [*self.bounds, *self.rows, *dict.fromkeys(self.clause_owner)]
+        self.whole = {
+            f"{column.name} is whole": k for k, column in enumerate(data.columns) if column.integer
+        }
+        self.names = [*self.whole, *self.bounds, *self.rows, *dict.fromkeys(self.clause_owner)]
 
     def feasible(self, removed: set[str]) -> bool:
         """Whether what is left can be satisfied."""
@@ -70,5 +72,11 @@ class _Parts:
         bounded = np.ones(len(self.sample.lower), dtype=bool)
         for name, column in self.bounds.items():
             bounded[column] = name not in removed
-        program = self.sample.feasibility(rows, clauses, bounded)
-        return solve_search(program, first=True).outcome is Outcome.OPTIMAL
+        integer = self.sample.integer.copy()
+        for name, column in self.whole.items():
+            integer[column] = name not in removed
+        program = self.sample.feasibility(rows, clauses, bounded, integer)
+        outcome = solve_search(program, first=True).outcome
+        if outcome not in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
+            raise SolverError(f"HiGHS could not tell whether rules contradict: {outcome.value}.")
+        return outcome is Outcome.OPTIMAL

@@ -119,8 +119,11 @@ def finish(
         results.nodes[index] += found.nodes
         results.missing[index] = not found.found
         results.solver[index] = code
-        if found.literals:
-            results.assignment[index] = 0
+        results.assignment[index] = 0
+        if found.status is Status.CONFLICT and options.nearest:
+            at = _flat(x[[index]], results.y[[index]])
+            results.assignment[index] = _existence.each(rules, at, 1e-6)[0]
+        elif found.literals:
             for literal in found.literals:
                 results.assignment[index, abs(literal) - 1] = np.sign(literal)
 

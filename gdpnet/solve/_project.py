@@ -14,7 +14,7 @@ from gdpnet.errors import ConflictError, InputError
 from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _milp, _relaxed, _strict
-from gdpnet.solve._arguments import check_choice, check_positive, weights_of
+from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
 from gdpnet.solve._results import Options, Results
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
@@ -58,7 +58,10 @@ def project(
 
     Args:
         rules: the rules.
-        yhat: predictions, `... x d`.
+        yhat: predictions, `... x d`. One that satisfies everything within the rounding of its type
+            (1e-9 in float64, 1e-6 in float32, 2e-3 in float16, 2e-2 in bfloat16, relative to
+            max(|b|, max|a|) of a row) passes unchanged; y is rounded to the type of yhat, so check
+            float16 outputs with a tolerance of that size, or use `strict`. Gradients do not pass.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
@@ -79,10 +82,11 @@ def project(
             proved.
         strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
             on the y returned, after its rounding to the caller's type, and equalities within a few
-            units in the last place. Rows are tightened by 8 eps (|b| + sum |a y|) where that is
-            needed, so the distance grows by rounding errors only, unless the nearest set is so thin
-            that no number of that type lies in it and another set is taken. `info.strict` tells for
-            which samples it could be had. Exact engine only.
+            units in the last place. Rows that rounding breaks are tightened by what they were
+            broken and half a unit in the last place, so the distance grows by rounding errors
+            only, unless the nearest set is so thin that no number of that type lies in it and
+            another set is taken. `info.strict` tells for which samples it could be had. Exact
+            engine only.
         node_limit: nodes of the exact engine's search for a sample; what is not finished by then
             goes to MILP (`info.solver` tells).
         time_limit: seconds for each sample, for the engine's search and for the MILP that takes
@@ -114,24 +118,26 @@ def project(
     check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
     check_choice("on_invalid", on_invalid, ("raise", "mark"))
     check_choice("tie", tie, ("vertex", "least_norm"))
-    for keyword, given, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
-        if given != usual and (plan is not None or solver not in ("auto", "exact")):
+    for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
+        if chosen != usual and (plan is not None or solver not in ("auto", "exact")):
             raise InputError(
-                f"{keyword}: only the exact engine knows {keyword}={given!r}, not "
+                f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
                 f"relaxation={relaxation!r} with solver={solver!r}."
             )
-    check_positive("node_limit", node_limit)
-    check_positive("time_limit", time_limit)
-    check_positive("threads", threads)
+    check_count("node_limit", node_limit)
+    check_seconds("time_limit", time_limit)
+    check_count("threads", threads, none=True)
     started = time.perf_counter()
     mark = on_invalid == "mark"
-    batch = as_batch(*(x, yhat, rules.input_names, rules.output_names), y_name="yhat", finite=False)
+    batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False)
+    given = weights_of(weights, rules)
+    unit = given.max()  # solvers work in units of the heaviest output: their tolerances mean that
     options = Options(
-        weights=weights_of(weights, rules),
+        weights=given / unit,
         tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
         node_limit=int(node_limit),
         time_limit=time_limit,
-        threads=threads,
+        threads=None if threads is None else int(threads),
         nearest=on_conflict == "nearest",
         tie=tie,
         dtype=batch.dtype,
@@ -148,17 +154,18 @@ def project(
     assembled = time.perf_counter()
 
     results = _solve(solver, plan, rules, inputs, predictions, invalid, options, mark)
+    if strict:
+        results.strict = _strict.enforce(rules, predictions, results, options)
+    results.value, results.unit = results.value * unit, float(unit)
     if invalid.any():
         results.status[invalid] = Status.ERROR
         results.y[invalid] = np.nan
         results.solver[invalid] = 0
-    if strict:
-        results.strict = _strict.enforce(rules, predictions, results, options)
     conflict = results.status == Status.CONFLICT
     if on_conflict == "raise" and conflict.any():
         raise ConflictError(_conflict_message(rules, inputs, conflict))
     seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
-    return Projection(rules, batch, results, options.weights, seconds)
+    return Projection(rules, batch, results, given, seconds)
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

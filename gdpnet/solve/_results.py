@@ -58,6 +58,7 @@ class Results:
         active: which rules apply, (B, rules) bool.
         solver: index into `SOLVER_NAMES`, (B,) int8.
         missing: no point was found, (B,) bool.
+        unit: the heaviest weight, which solvers count distances in.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         instance: the rules of the batch, where the exact engine ran.
@@ -72,6 +73,7 @@ class Results:
     active: Array
     solver: Array
     missing: Array
+    unit: float = 1.0
     least_norm: Array | None = None
     strict: Array | None = None
     instance: Instance | None = None
@@ -93,44 +95,41 @@ class Results:
         )
 
     def tight(self, rules: RuleModel) -> tuple[Array, Array]:
-        """Tight rows and their multipliers, each (B, n); -1 and 0 beyond their number.
+        """Tight rows and their multipliers, each (B, 2 n); -1 and 0 where there are fewer.
 
         A row with a single variable acts as a bound in the engine; its multiplier is the reduced
         cost of that variable divided by its coefficient.
         """
-        size, n = len(self.y), len(rules.data.columns)
-        rows = np.full((size, n), -1, dtype=np.int64)
-        multipliers = np.zeros((size, n))
+        size = len(self.y)
         if self.solved is None or self.instance is None:
-            return rows, multipliers
-        count = np.zeros(size, dtype=np.int64)
-        answered = np.flatnonzero((self.status == Status.PROJECTED) & (self.solver == 1))
+            return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
+        d = self.y.shape[1]
+        known = (self.status == Status.PROJECTED) & (self.solver == SOLVER_NAMES.index("exact"))
+        known &= (self.y == self.solved.z[:, :d]).all(1)  # not moved since, by strict or a tie
+        shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
+        rows, multipliers = [], []
         for component, detail in self.solved.parts:
-            for s in answered:
-                for row, multiplier in zip(
-                    detail.tight_rows[s], detail.multipliers[s], strict=True
-                ):
-                    if row >= 0:
-                        rows[s, count[s]] = component.rows[row]
-                        multipliers[s, count[s]] = multiplier
-                        count[s] += 1
-                for j, row in enumerate(detail.column_source[s]):
-                    if row >= 0 and detail.reduced_costs[s, j] != 0.0:
-                        i, column = int(component.rows[row]), int(component.columns[j])
-                        if i in varying:
-                            a = self.instance.varying[s, varying[i], column]
-                        else:
-                            a = float(rules.table.shared[i, column])
-                        rows[s, count[s]] = i
-                        multipliers[s, count[s]] = -detail.reduced_costs[s, j] / a
-                        count[s] += 1
-        return rows, multipliers
+            rows.append(np.where(detail.tight_rows >= 0, component.rows[detail.tight_rows], -1))
+            multipliers.append(detail.multipliers)
+            moved = (detail.column_source >= 0) & (detail.reduced_costs != 0.0)
+            source = np.where(moved, component.rows[detail.column_source], -1)
+            a = shared[source, component.columns]
+            for s, j in zip(*np.nonzero(np.isin(source, list(varying)) & moved), strict=True):
+                a[s, j] = self.instance.varying[s, varying[int(source[s, j])], component.columns[j]]
+            rows.append(source)
+            multipliers.append(
+                np.divide(-detail.reduced_costs, a, where=moved, out=np.zeros(a.shape))
+            )
+        found = np.where(known[:, None], np.concatenate(rows, 1), -1)
+        rates = np.where(found >= 0, np.concatenate(multipliers, 1), 0.0) * self.unit
+        order = np.argsort(found < 0, axis=1, kind="stable")
+        return np.take_along_axis(found, order, 1), np.take_along_axis(rates, order, 1)
 
     def disjunct(self, rules: RuleModel) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
-        answered = ~(self.missing | np.isin(self.status, (Status.CONFLICT, Status.ERROR)))
+        answered = ~(self.missing | (self.status == Status.ERROR))
         for r, rule in enumerate(rules.data.rules):
             columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
             true = self.assignment[:, columns] == 1

@@ -101,7 +101,11 @@ class Sample:
         )
 
     def feasibility(
-        self, global_rows: Sequence[int], clauses: Sequence[Clause], bounded: np.ndarray
+        self,
+        global_rows: Sequence[int],
+        clauses: Sequence[Clause],
+        bounded: np.ndarray,
+        integer: np.ndarray,
     ) -> DisjunctiveProgram:
         """Any point that satisfies some of the constraints.
 
@@ -109,6 +113,7 @@ class Sample:
             global_rows: rows that must hold.
             clauses: clauses that must hold.
             bounded: columns whose bounds count, bool `n`.
+            integer: columns that must be whole, bool `n`.
         """
         return DisjunctiveProgram(
             cost=np.zeros(len(self.lower)),
@@ -117,7 +122,7 @@ class Sample:
             equality=self.equality,
             lower=np.where(bounded, self.lower, -np.inf),
             upper=np.where(bounded, self.upper, np.inf),
-            integer=self.integer,
+            integer=integer,
             global_rows=global_rows,
             booleans=self.rules.data.booleans,
             clauses=clauses,

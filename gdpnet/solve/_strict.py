@@ -1,21 +1,22 @@
 """strict=True: rows hold without any tolerance on the y that the caller gets.
 
 A point on the boundary of a row, rounded to the caller's type, may lie a hair beyond it. Where that
-happens the sample is projected again with every inequality tightened by a few units in the last
-place of its terms,
+happens the sample is projected again with the rows that were broken tightened by what they were
+broken, and half a unit in the last place of their terms,
 
-    margin = 8 eps (|b| + sum |a_j y_j|),
+    eps / 2 (|b| + sum |a_j y_j|),
 
-so that the rounded point lies inside. The distance grows by at most the sum of the tight rows'
-multipliers times their margins, unless the nearest set has no inside at all (`c <= 0.4` and
-`c >= 0.4`, and no number of the caller's type is 0.4): then the nearest set that has one is taken.
-Equalities cannot have room: they hold within a few units in the last place.
+until the rounded point holds. The distance grows by at most the sum of the tight rows' multipliers
+times these margins, unless the nearest set has no inside at all (`c <= 0.4` and `c >= 0.4`, and no
+number of the caller's type is 0.4): then the nearest set that has one is taken. Equalities cannot
+have room: they hold within a few units in the last place. Rows of whole numbers are not tightened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -25,8 +26,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
-_UNITS = 8.0
-_ROUNDS = 4
+_ROUNDS = 8
 
 
 def enforce(rules: RuleModel, yhat: Array, results: Results, options: Options) -> Array:
@@ -35,51 +35,47 @@ def enforce(rules: RuleModel, yhat: Array, results: Results, options: Options) -
     Args:
         rules: the rules.
         yhat: predictions, (B, d).
-        results: of the exact engine; y is replaced by numbers of the caller's type.
+        results: of the exact engine; y becomes numbers of the caller's type.
         options: how to solve, `options.dtype` being the caller's type.
 
     Returns:
         Which samples hold strictly, (B,) bool.
     """
+    strict = np.zeros(len(yhat), dtype=bool)
     if results.instance is None or results.solved is None:
-        return np.zeros(len(yhat), dtype=bool)
+        return strict
+    from gdpnet.solve.exact import ACCEPTED_AS_IS, SOLVED
+
+    d = yhat.shape[1]
     check = _Check(rules, results, options.dtype)
     answered = np.isin(results.status, (Status.SATISFIED, Status.PROJECTED)) & ~results.missing
     answered &= results.solver == SOLVER_NAMES.index("exact")
-    strict = np.zeros(len(yhat), dtype=bool)
-    samples = np.flatnonzero(answered)
-    z = results.solved.z.copy()
-    z[:, : yhat.shape[1]] = results.y
-    holds, excess = check(samples, z[samples], results.assignment[samples])
-    good = samples[holds]
-    inside = check.rounded(z[good, : yhat.shape[1]])
-    # A prediction beyond a bound by rounding was satisfied; it no longer passes unchanged.
-    moved = (inside != yhat[good]).any(1)
-    results.status[good[moved]] = Status.PROJECTED
-    results.y[good] = inside
-    strict[good] = True
-    rest, excess, units = samples[~holds], excess[~holds], _UNITS
-    from gdpnet.solve.exact import SOLVED
-
+    rest = np.flatnonzero(answered)
+    z, assignment = results.solved.z[rest].copy(), results.assignment[rest]
+    z[:, :d] = results.y[rest]
+    value = results.value[rest]
+    margin = np.zeros((len(rest), len(rules.data.rows)))
     engine = engine_of(rules)
-    for _ in range(_ROUNDS):
+    results.y = results.y.copy()
+    for _ in range(_ROUNDS + 1):
+        inside = check.rounded(z)
+        holds, excess = check(rest, inside, assignment)
+        good = rest[holds]
+        results.y[good] = inside[holds, :d]
+        results.assignment[good] = assignment[holds]
+        results.value[good] = value[holds]
+        moved = (inside[holds, :d] != yhat[good]).any(1)
+        results.status[good[moved]] = Status.PROJECTED
+        strict[good] = True
+        rest, margin = rest[~holds], margin[~holds] + excess[~holds]
         if not len(rest):
             break
-        margin = np.maximum(units * check.eps * check.size(rest, z[rest]), 4.0 * excess)
         instance = results.instance.take(rest)
-        bound = instance.bound - np.where(check.equality, 0.0, margin)
-        tightened = replace(instance, bound=bound)
+        tightened = replace(instance, bound=instance.bound - margin)
         solved = engine.project(tightened, yhat[rest], replace(options, tolerance=0.0))
-        found = solved.status == SOLVED
-        holds, excess = check(rest, solved.z, solved.assignment)
-        good = found & holds
-        where = rest[good]
-        results.y[where] = check.rounded(solved.z[good, : yhat.shape[1]])
-        results.assignment[where] = solved.assignment[good]
-        results.status[where] = Status.PROJECTED
-        strict[where] = True
-        rest, excess = rest[found & ~holds], excess[found & ~holds]
-        units *= 8.0
+        found = (solved.status == SOLVED) | (solved.status == ACCEPTED_AS_IS)
+        rest, margin = rest[found], margin[found]
+        z, assignment, value = solved.z[found], solved.assignment[found], solved.distance[found]
     return strict
 
 
@@ -88,47 +84,69 @@ class _Check:
 
     def __init__(self, rules: RuleModel, results: Results, dtype: torch.dtype) -> None:
         assert results.instance is not None
+        data = rules.data
         self.rules, self.instance, self.dtype = rules, results.instance, dtype
         self.eps = float(torch.finfo(dtype).eps)
-        self.equality = np.array([row.equality for row in rules.data.rows], dtype=bool)
-        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
-        self.true_rows = _incidence([b.true_rows for b in rules.data.booleans], len(self.equality))
-        self.false_rows = _incidence(
-            [b.false_rows for b in rules.data.booleans], len(self.equality)
+        self.equality = np.array([row.equality for row in data.rows], dtype=bool)
+        self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
+        # A row of whole numbers either holds or does not; there is no rounding in it.
+        whole = np.array([c.integer for c in data.columns], dtype=bool)
+        self.discrete = np.array(
+            [all(whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
         )
-        self.several = np.array([len(row.terms) > 1 for row in rules.data.rows], dtype=bool)
-        self.globals = np.zeros(len(self.equality), dtype=bool)
-        self.globals[list(rules.data.global_rows)] = True
+        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
+        rows = len(self.equality)
+        self.true_rows = _incidence([b.true_rows for b in data.booleans], rows)
+        self.false_rows = _incidence([b.false_rows for b in data.booleans], rows)
+        self.globals = np.zeros(rows, dtype=bool)
+        self.globals[list(data.global_rows)] = True
 
-    def rounded(self, y: Array) -> Array:
-        """Outputs as the caller gets them, within their bounds also after rounding."""
+    def rounded(self, z: Array) -> Array:
+        """Points with the outputs as the caller gets them: whole where they must be, in bounds."""
+        d = len(self.lower)
+        y = np.where(self.integer, np.rint(z[:, :d]), z[:, :d])
         cast = torch.from_numpy(y).to(self.dtype)
-        inwards = torch.full_like(cast, float("inf"))
+        infinity = torch.full_like(cast, float("inf"))
         low, high = torch.from_numpy(self.lower), torch.from_numpy(self.upper)
-        cast = torch.where(cast.double() < low, torch.nextafter(cast, inwards), cast)
-        cast = torch.where(cast.double() > high, torch.nextafter(cast, -inwards), cast)
-        return cast.double().numpy()
-
-    def size(self, samples: Array, z: Array) -> Array:
-        """`|b| + sum |a_j z_j|` of each row, (samples, m)."""
-        return np.abs(self.instance.bound[samples]) + self._product(samples, np.abs(z), np.abs)
+        cast = torch.where(cast.double() < low, torch.nextafter(cast, infinity), cast)
+        cast = torch.where(cast.double() > high, torch.nextafter(cast, -infinity), cast)
+        return np.concatenate([cast.double().numpy(), z[:, d:]], 1)
 
     def __call__(self, samples: Array, z: Array, assignment: Array) -> tuple[Array, Array]:
-        """Whether the rounded points hold, and by how much inequalities are exceeded."""
-        z = z.copy()
-        z[:, : len(self.lower)] = self.rounded(z[:, : len(self.lower)])
+        """Whether rounded points hold, and by how much each row has to be tightened."""
+        d = len(self.lower)
         excess = self._product(samples, z, np.asarray) - self.instance.bound[samples]
+        size = np.abs(self.instance.bound[samples]) + self._product(samples, np.abs(z), np.abs)
         enforced = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
         enforced |= (assignment == -1).astype(np.float64) @ self.false_rows > 0
-        size = self.size(samples, z)
-        # A sum of several terms has room for the rounding of whoever adds it up in another order.
-        room = np.where(self.several, -4.0 * np.finfo(np.float64).eps * size, 0.0)
-        allowed = np.where(self.equality, 8.0 * self.eps * size, room)
-        excess = np.where(self.equality, np.abs(excess), excess)
-        broken = enforced & ~(excess <= allowed)
-        outside = (z[:, : len(self.lower)] < self.lower) | (z[:, : len(self.lower)] > self.upper)
-        exceeded = np.where(enforced & ~self.equality, np.maximum(excess - room, 0.0), 0.0)
-        return ~(broken.any(1) | outside.any(1)), exceeded
+        broken = enforced & (
+            np.where(self.equality, np.abs(excess) > 8.0 * self.eps * size, excess > 0.0)
+        )
+        # Close calls depend on the order in which terms are added up: decide them exactly.
+        close = enforced & ~self.equality & (np.abs(excess) <= 4.0 * np.finfo(float).eps * size)
+        for s, i in zip(*np.nonzero(close), strict=True):
+            broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
+        y = z[:, :d]
+        outside = (y < self.lower) | (y > self.upper)
+        holds = ~(broken.any(1) | outside.any(1))
+        wanted = np.maximum(excess, 0.0) + 0.5 * self.eps * size
+        loose = ~self.equality & ~self.discrete
+        return holds, np.where(broken & loose, wanted, 0.0)
+
+    def _breaks(self, sample: int, row: int, z: Array) -> bool:
+        """Whether a row is broken in exact arithmetic, or when added up in either order."""
+        terms = [(j, self._coefficient(sample, row, j)) for j, _ in self.rules.data.rows[row].terms]
+        bound = float(self.instance.bound[sample, row])
+        exact = sum((Fraction(a) * Fraction(float(z[j])) for j, a in terms), Fraction(0))
+        forward = sum(a * float(z[j]) for j, a in terms)
+        backward = sum(a * float(z[j]) for j, a in reversed(terms))
+        return exact > Fraction(bound) or max(forward, backward) > bound
+
+    def _coefficient(self, sample: int, row: int, column: int) -> float:
+        varying = self.rules.table.varying.tolist()
+        if row in varying:
+            return float(self.instance.varying[sample, varying.index(row), column])
+        return float(self.rules.table.shared[row, column])
 
     def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
         product = z @ of(self.rules.table.shared.numpy()).T

@@ -24,7 +24,7 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.rules._batch import as_batch, as_tensor, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import check_positive, weights_of
+from gdpnet.solve._arguments import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.solve._project import project
 from gdpnet.solve.proof._check import UnprovedError, walk
 from gdpnet.solve.proof._instance import Instance, Number
@@ -105,8 +105,8 @@ def certify(
     # HiGHS is needed to make a certificate, not to check one.
     from gdpnet.solve.proof import _search
 
-    check_positive("time_limit", time_limit)
-    check_positive("node_limit", node_limit)
+    check_seconds("time_limit", time_limit)
+    check_count("node_limit", node_limit)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     known = None if y is None else _outputs(rules, y)
     if known is not None and not bool(rules.satisfied(inputs, known, _SATISFIED)):
@@ -159,8 +159,7 @@ def verify(
         >>> gdpnet.verify(rules, None, [4.5], [4.5], certificate).reason
         'y does not satisfy the rules.'
     """
-    if not (isinstance(tol, int | float) and tol >= 0 and math.isfinite(tol)):
-        raise InputError(f"tol: expected a finite number >= 0, got {tol!r}.")
+    check_tolerance(tol)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     outputs = None if y is None else _outputs(rules, y)
     if certificate is None:
@@ -173,7 +172,10 @@ def verify(
     claims_conflict = y is None or (certificate is not None and certificate.bound == _INF)
     if outputs is None or claims_conflict:
         return _judged_conflict(proof, feasible)
-    return _judged(proof, feasible, instance.distance(outputs.tolist()), Fraction(tol))
+    # The tolerance is relative to the distance, or to a unit of the heaviest output.
+    distance = instance.distance(outputs.tolist())
+    slack = Fraction(float(tol)) * max(*instance.weights, distance)
+    return _judged(proof, feasible, distance, slack)
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,8 @@ class _Proof:
     how: str
 
 
-def _judged(proof: _Proof, feasible: bool, distance: Fraction, tol: Fraction) -> Verdict:
-    reached = proof.bound >= distance - tol * max(Fraction(1), distance)
+def _judged(proof: _Proof, feasible: bool, distance: Fraction, slack: Fraction) -> Verdict:
+    reached = proof.bound >= distance - slack
     bound, far = _rounded(proof.bound), float(distance)
     if not feasible:
         reason = "y does not satisfy the rules."

@@ -92,7 +92,8 @@ class Projection:
             f"{count} {Status(int(code)).name}" for code, count in zip(codes, counts, strict=True)
         )
         shape = (*self._batch.shape, len(self._weights))
-        return f"Projection(y: {tuple(shape)}, {told}, solver: {self.info.solver})"
+        solver = self.info.solver if len(codes) else "none"
+        return f"Projection(y: {tuple(shape)}, {told or 'no samples'}, solver: {solver})"
 
 
 class ProjectionInfo:
@@ -129,11 +130,11 @@ class ProjectionInfo:
 
     @cached_property
     def tight(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows that hold each point where it is, and their multipliers, each `... x n`.
+        """Rows that hold each point where it is, and their multipliers, each `... x k`.
 
         Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
         beyond their number. The distance falls by the multiplier per unit that the row's right
-        side grows. Known for samples that the exact engine projected.
+        side grows. Known for samples that the exact engine projected to a vertex.
         """
         rows, multipliers = self._results.tight(self._projection._rules)
         return self._projection._tensor(rows), self._projection._tensor(multipliers)

@@ -87,7 +87,7 @@ def test_whole_numbers_contradict_a_gap() -> None:
     m.y = pyo.Var(domain=pyo.Integers, bounds=(0, 5))
     m.free = pyo.Constraint(expr=m.y <= 4)
     m.gap = Disjunction(expr=[[m.y >= 1.2, m.y <= 1.8], [m.y >= 2.3, m.y <= 2.9]])
-    assert names_of(m) == {"gap"}
+    assert names_of(m) == {"gap", "y is whole"}
 
 
 def test_auxiliaries_contradict() -> None:

@@ -256,9 +256,9 @@ def test_time_limit_without_time_is_told(name: str) -> None:
         ({"solver": "cplex"}, "solver: expected one of"),
         ({"on_conflict": "ignore"}, "on_conflict: expected one of 'pass', 'raise', 'nearest'"),
         ({"on_invalid": "skip"}, "on_invalid: expected one of 'raise', 'mark'"),
-        ({"time_limit": 0}, "time_limit: expected a positive number or None"),
-        ({"time_limit": "1"}, "time_limit: expected a positive number or None"),
-        ({"threads": -1}, "threads: expected a positive"),
+        ({"time_limit": 0}, "time_limit: expected a positive number of seconds or None"),
+        ({"time_limit": "1"}, "time_limit: expected a positive number of seconds or None"),
+        ({"threads": -1}, "threads: expected a whole number >= 1 or None"),
     ],
 )
 def test_wrong_choices(options: dict[str, Any], told: str) -> None:
@@ -329,3 +329,107 @@ def test_prediction_outside_the_bounds_is_measured_as_given() -> None:
     assert p.y.tolist() == [[0.0], [10.0]]
     assert p.distance.tolist() == [2.0, 5.0]
     assert p.value.tolist() == [2.0, 5.0]
+
+
+def gap_rules() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(0, 10))
+    m.rule = gdpnet.rule(gdpnet.any_of(m.y[0] <= 3, m.y[1] >= 7))
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+@pytest.mark.parametrize("solver", ["exact", "milp"])
+@pytest.mark.parametrize("weight", [1e-10, 1e-7, 1.0, 1e8])
+def test_the_size_of_the_weights_does_not_matter(weight: float, solver: str) -> None:
+    rules = gap_rules()
+    for dtype in (torch.float64, torch.float32):
+        yhat = torch.tensor([[5.0, 5.0]], dtype=dtype)
+        p = gdpnet.project(rules, yhat, weights=[weight, weight], solver=solver)
+        assert p.status.tolist() == [Status.PROJECTED]
+        assert float(p.distance) == pytest.approx(2 * weight, rel=1e-6)
+        assert float(p.value) == pytest.approx(2 * weight, rel=1e-6)
+    exact = torch.tensor([[5.0, 5.0]], dtype=torch.float64)
+    p = gdpnet.project(rules, exact, weights=[1e-8, 1.0], solver=solver)
+    assert p.y.tolist() == [[3.0, 5.0]]
+
+
+def test_weights_that_cannot_be_told_apart_are_refused() -> None:
+    with pytest.raises(gdpnet.InputError, match="differ by a factor of 1e\\+24"):
+        gdpnet.project(gap_rules(), [[5.0, 5.0]], weights=[1e-12, 1e12])
+
+
+def test_small_coefficients_are_not_lost_in_the_tolerance() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.rule = gdpnet.rule(gdpnet.any_of(1e-6 * m.y <= 3e-6, 1e-6 * m.y >= 7e-6))
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    p = gdpnet.project(rules, torch.tensor([[3.2], [4.5], [6.5]]))
+    assert p.y.flatten().tolist() == [3.0, 3.0, 7.0]
+
+
+def test_whole_outputs_come_back_whole() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(0, 10), domain=pyo.Integers)
+    m.total = pyo.Constraint(expr=m.y[0] + m.y[1] <= 3)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[2.0000005, 1.0], [1.0, 2.0], [2.0, 2.0]])
+    for strict in (False, True):
+        p = gdpnet.project(rules, yhat, strict=strict)
+        assert torch.equal(p.y, p.y.round())
+        assert p.y[:2].tolist() == [[2.0, 1.0], [1.0, 2.0]]
+        assert p.distance.tolist() == pytest.approx([5e-7, 0.0, 1.0], abs=1e-7)
+
+
+def test_strict_takes_no_more_than_it_needs() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(0, 10))
+    m.rule = Disjunction(
+        expr=[[m.y[0] + m.y[1] <= 3, m.y[0] + m.y[1] >= 3], [m.y[0] + m.y[1] >= 9]]
+    )
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    p = gdpnet.project(rules, [[1.0, 2.0]], strict=True)  # it holds exactly
+    assert p.y.tolist() == [[1.0, 2.0]]
+    for dtype in (torch.float16, torch.bfloat16):
+        p = gdpnet.project(rules, torch.tensor([[4.0, 0.5]], dtype=dtype), strict=True)
+        assert p.distance.item() == 1.5
+        assert p.value.item() == 1.5
+
+
+def test_what_holds_under_nearest_is_told() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.low = pyo.Constraint(expr=m.y <= 2)
+    m.high = gdpnet.rule(gdpnet.any_of(m.y >= 7, m.y >= 8))
+    m.kept = gdpnet.rule(gdpnet.any_of(m.y <= 1, m.y >= 1.5))
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    p = gdpnet.project(rules, [[1.2]], on_conflict="nearest")
+    assert p.status.tolist() == [Status.CONFLICT]
+    assert p.y.item() == pytest.approx(2.0, abs=1e-6)
+    assert p.disjunct.tolist() == [[-1, 1]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rules: gdpnet.project(rules, None),
+        lambda rules: rules.satisfied(None, None),
+        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=None),
+        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=math.inf),
+        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=0.5),
+        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], threads=1.5),
+        lambda rules: gdpnet.project(rules, [["a", "b"]]),
+    ],
+)
+def test_arguments_that_make_no_sense(call: Any) -> None:
+    with pytest.raises(gdpnet.InputError):
+        call(gap_rules())
+
+
+def test_arrays_of_many_kinds() -> None:
+    rules = gap_rules()
+    backwards = np.array([[5.0, 5.0], [1.0, 1.0]])[::-1]
+    p = gdpnet.project(rules, backwards, node_limit=np.int64(50))
+    assert p.y.tolist() == [[1.0, 1.0], [3.0, 5.0]]
+    weights = torch.ones(2, requires_grad=True)
+    assert gdpnet.project(rules, backwards, weights=weights).y.tolist() == p.y.tolist()
+    assert "no samples" in repr(gdpnet.project(rules, torch.zeros(0, 2)))

@@ -261,7 +261,10 @@ class ExactEngine:
             cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, pairwise(cuts)))
-        near = (out.status == SOLVED) & (out.distance <= options.tolerance)
+        # Whole outputs are returned whole, however near the prediction was.
+        whole = component.prepared.integer[: yhat.shape[1]].any()
+        moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
+        near = (out.status == SOLVED) & (moved <= (0.0 if whole else options.tolerance))
         if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0

@@ -132,7 +132,8 @@ def load_rows(work, prepared, varying, bound):
 def accepts(work, prepared, logic, active, yhat, tolerance):
     """Whether the prediction satisfies bounds, globals and active rules within a tolerance.
 
-    The tolerance is relative to max(1, |b|, max|a|) of a row, as in `RuleModel.satisfied`.
+    The tolerance is relative to max(|b|, max|a|) of a row: not looser than in
+    `RuleModel.satisfied`, and as strict for small units as for large ones.
     """
     rows = work.rows
     for j in range(yhat.size):
@@ -141,14 +142,13 @@ def accepts(work, prepared, logic, active, yhat, tolerance):
             return False
         if x - upper > tolerance * max(1.0, abs(upper)):
             return False
-        if prepared.integer[j] and abs(x - np.round(x)) > tolerance:
+        if prepared.integer[j] and x != np.round(x):
             return False
     for e in range(prepared.global_rows.size):
         if not within(work, prepared.global_rows[e], yhat, tolerance):
             return False
     for i in range(rows.rhs.size):
-        size = max(1.0, work.largest[i], abs(rows.rhs[i]) / work.scale[i])
-        rows.tolerance[i] = tolerance * size * work.scale[i]
+        rows.tolerance[i] = tolerance * row_size(work, i) * work.scale[i]
     accepted = True
     for c in range(logic.clause_guard.size):
         if not active[c] or logic.clause_guard[c] >= 0:
@@ -169,13 +169,19 @@ def accepts(work, prepared, logic, active, yhat, tolerance):
 
 
 @inner
+def row_size(work, i):
+    """`max(|b|, max|a|)` of a row in the user's units; 1 for a row that says 0 <= 0."""
+    size = max(work.largest[i], abs(work.rows.rhs[i]) / work.scale[i])
+    return size if size > 0.0 else 1.0
+
+
+@inner
 def within(work, i, z, tolerance):
-    """Whether a row holds within a tolerance relative to max(1, |b|, max|a|)."""
+    """Whether a row holds within a tolerance relative to its size."""
     excess = row_excess(work.rows, i, z)
     if work.rows.equality[i]:
         excess = abs(excess)
-    scale = work.scale[i]
-    return excess <= tolerance * max(1.0, work.largest[i], abs(work.rows.rhs[i]) / scale) * scale
+    return excess <= tolerance * row_size(work, i) * work.scale[i]
 
 
 @outlined
