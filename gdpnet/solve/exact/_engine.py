@@ -262,9 +262,9 @@ class ExactEngine:
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, pairwise(cuts)))
         # Whole outputs are returned whole, however near the prediction was.
-        whole = component.prepared.integer[: yhat.shape[1]].any()
+        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
-        near = (out.status == SOLVED) & (moved <= (0.0 if whole else options.tolerance))
+        near = (out.status == SOLVED) & (moved <= (0.0 if discrete else options.tolerance))
         if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
