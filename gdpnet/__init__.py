@@ -3,6 +3,8 @@
 import logging
 
 from gdpnet.convexify import Plan
+from gdpnet.convexify.graph import interaction_graph
+from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
     ConflictError,
     GdpnetError,
@@ -59,10 +61,12 @@ __all__ = [
     "any_of",
     "certify",
     "implies",
+    "interaction_graph",
     "load_rules",
     "maximum",
     "minimum",
     "none_of",
+    "plan_basic_steps",
     "project",
     "relu",
     "rule",

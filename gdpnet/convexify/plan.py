@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gdpnet.errors import RuleError
 from gdpnet.rules.model import RuleModel
@@ -19,6 +19,8 @@ class Plan:
 
     Attributes:
         clusters: names of the rules of each cluster.
+        exact: whether the relaxation is known to be exact, because rules that interact are merged
+            whole; None where nobody looked.
 
     Example:
         >>> import gdpnet
@@ -27,6 +29,7 @@ class Plan:
     """
 
     clusters: tuple[tuple[str, ...], ...] = ()
+    exact: bool | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.clusters, str) or any(isinstance(c, str) for c in self.clusters):

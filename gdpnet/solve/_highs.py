@@ -91,18 +91,39 @@ def model_of(program: LinearProgram) -> highspy.HighsLp:
     """A program as HiGHS wants it."""
     import highspy
 
-    rows, columns = program.matrix.shape
+    rows = len(program.matrix)
     row_of, column_of = np.nonzero(program.matrix)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns, rows
-    model.col_cost_ = program.cost
-    model.col_lower_, model.col_upper_ = program.lower, program.upper
-    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.searchsorted(row_of, np.arange(rows + 1)).astype(np.int32)
-    model.a_matrix_.index_ = column_of.astype(np.int32)
-    model.a_matrix_.value_ = program.matrix[row_of, column_of]
+    model = sparse_model(
+        *(program.cost, program.lower, program.upper, program.row_lower, program.row_upper),
+        np.searchsorted(row_of, np.arange(rows + 1)),
+        *(column_of, program.matrix[row_of, column_of]),
+    )
     if program.integer.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         model.integrality_ = [kinds[int(whole)] for whole in program.integer]
+    return model
+
+
+def sparse_model(
+    cost: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    start: np.ndarray,
+    column: np.ndarray,
+    value: np.ndarray,
+) -> highspy.HighsLp:
+    """A linear program given by compressed rows."""
+    import highspy
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(cost), len(row_lower)
+    model.col_cost_ = cost
+    model.col_lower_, model.col_upper_ = lower, upper
+    model.row_lower_, model.row_upper_ = row_lower, row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = start.astype(np.int32)
+    model.a_matrix_.index_ = column.astype(np.int32)
+    model.a_matrix_.value_ = value
     return model

@@ -66,7 +66,9 @@ def project(
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
             lower bound on the exact distance, and y may break rules: status RELAXED, and
-            `disjunct` is -1 for the rules that are broken.
+            `disjunct` is -1 for the rules that are broken. `"auto"`: CNF first, then basic steps on
+            broken rules, round by round, until all rules hold: the exact answer, or LIMIT where too
+            many products would have to be written down (`info.rounds` counts).
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
             sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
             linear program: `"dense"`: the engine's own simplex, `"highs"`: HiGHS with the model
@@ -153,7 +155,8 @@ def project(
         predictions = np.where(invalid[:, None], 0.0, predictions)
     assembled = time.perf_counter()
 
-    results = _solve(solver, plan, rules, inputs, predictions, invalid, options, mark)
+    adaptive = relaxation == "auto"
+    results = _solve(solver, plan, adaptive, rules, inputs, predictions, invalid, options, mark)
     if strict:
         results.strict = _strict.enforce(rules, predictions, results, options)
     results.value, results.unit = results.value * unit, float(unit)
@@ -177,7 +180,7 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
     if isinstance(relaxation, Plan):
         plan = relaxation
     else:
-        check_choice("relaxation", relaxation, ("dnf", "cnf"))
+        check_choice("relaxation", relaxation, ("dnf", "cnf", "auto"))
         if relaxation == "dnf" and solver not in _WRITTEN_OUT:
             return None
         plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
@@ -192,6 +195,7 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
 def _solve(
     solver: str,
     plan: Plan | None,
+    adaptive: bool,
     rules: RuleModel,
     x: np.ndarray,
     yhat: np.ndarray,
@@ -201,7 +205,7 @@ def _solve(
 ) -> Results:
     if plan is not None:
         solver = "dense" if solver == "auto" else solver
-        return _relaxed.solve(rules, x, yhat, invalid, options, mark, plan, solver)
+        return _relaxed.solve(rules, x, yhat, invalid, options, mark, plan, solver, adaptive)
     if solver == "auto":
         solver = "exact" if _exact.AVAILABLE else "milp"
         if solver == "milp":

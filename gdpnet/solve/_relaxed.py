@@ -7,7 +7,7 @@ may break them, and the status says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +15,8 @@ import numpy as np
 import torch
 
 from gdpnet.convexify._lifted import LiftedProgram
+from gdpnet.convexify._products import count_products
+from gdpnet.convexify.graph import neighbours
 from gdpnet.convexify.plan import Plan
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
@@ -25,10 +27,19 @@ from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
+    from gdpnet.solve.exact import Instance
+
+if TYPE_CHECKING:
     pass
 
 # Bytes of per-sample coefficients that the dense solver holds at a time.
 _PIECE = 64e6
+
+# Above this many columns HiGHS, with its sparse factors, is ahead of the dense simplex.
+_DENSE_MOST = 300
+
+# Products that adaptive basic steps write down for a cluster.
+_MOST_ADAPTIVE = 512
 
 # A point satisfies the rules if it does within this.
 _SATISFIED = 1e-6
@@ -50,8 +61,12 @@ def solve(
     mark: bool,
     plan: Plan,
     solver: str,
+    adaptive: bool = False,
 ) -> Results:
-    """Project a flat batch; arguments as in `_exact.solve`, and the plan of basic steps."""
+    """Project a flat batch; arguments as in `_exact.solve`, and the plan of basic steps.
+
+    With `adaptive` the plan is where it starts from.
+    """
     plan.indices(rules)
     engine = engine_of(rules)
     instance = engine.instantiate(x)
@@ -67,34 +82,137 @@ def solve(
     if len(usable):
         batch = _flat(x[usable], yhat[usable])
         accepted[usable] = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
-    lower, upper = rules.lower.numpy(), rules.upper.numpy()
-    start = np.clip(yhat, lower, upper)
-    outside = np.abs(start - yhat) @ options.weights
     rest = np.flatnonzero(~accepted & ~invalid)
-    patterns, which = np.unique(instance.active[rest], axis=0, return_inverse=True)
-    for p, pattern in enumerate(patterns):
-        samples = rest[which.ravel() == p]
-        program = _program(rules, plan, pattern, engine.rule_clauses, options, solver)
+    groups = _Batch(rules, x, yhat, instance, options, solver, results)
+    for pattern, samples in _groups(instance.active[rest], rest):
+        clusters = plan.active(rules, pattern[engine.rule_clauses].tolist())
+        groups.solve(pattern, clusters, samples)
+    _judge(rules, x, results, np.flatnonzero(accepted), options.tolerance)
+    _judge(rules, x, results, np.flatnonzero(results.status == Status.PROJECTED), _SATISFIED)
+    if adaptive:
+        _take_basic_steps(groups, plan)
+    return results
+
+
+class _Batch:
+    """A batch whose samples are solved in groups that share a program."""
+
+    def __init__(
+        self,
+        rules: RuleModel,
+        x: Array,
+        yhat: Array,
+        instance: Instance,
+        options: Options,
+        solver: str,
+        results: Results,
+    ) -> None:
+        self.rules, self.x, self.instance, self.options = rules, x, instance, options
+        self.solver, self.results = solver, results
+        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
+        self.start = np.clip(yhat, self.lower, self.upper)
+        self.outside = np.abs(self.start - yhat) @ options.weights
+
+    def solve(self, pattern: Array, clusters: Sequence[Sequence[int]], samples: Array) -> None:
+        """Solve samples with the same active clauses, merged in the same way."""
+        results, solver = self.results, self.solver
+        program = self._program(pattern, clusters, split=solver != "dense")
         if program.contradictory:
             results.status[samples] = Status.CONFLICT
             results.value[samples] = np.inf
-            continue
-        part = instance.take(samples)
-        moving = program.moving_values(part.bound, part.varying, start[samples])
+            return
+        if solver == "dense" and len(program.cost) > _DENSE_MOST:
+            solver, program = "highs", self._program(pattern, clusters, split=True)
+            results.solver[samples] = SOLVER_NAMES.index("highs")
+        part = self.instance.take(samples)
+        moving = program.moving_values(part.bound, part.varying, self.start[samples])
         points, outcome = _SOLVERS[solver](program, moving)
-        solved = samples[outcome == _SOLVED]
-        good = points[outcome == _SOLVED]
-        y = program.outputs(good, start[solved])
-        results.y[solved] = np.clip(y, lower, upper)
-        results.value[solved] = program.value_of(good) + outside[solved]
+        solved, good = samples[outcome == _SOLVED], points[outcome == _SOLVED]
+        y = program.outputs(good, self.start[solved])
+        results.y[solved] = np.clip(y, self.lower, self.upper)
+        results.value[solved] = program.value_of(good) + self.outside[solved]
         results.status[solved] = Status.PROJECTED
-        infeasible = samples[outcome == _INFEASIBLE]
-        results.status[infeasible] = Status.CONFLICT
-        results.value[infeasible] = np.inf
+        results.status[samples[outcome == _INFEASIBLE]] = Status.CONFLICT
+        results.value[samples[outcome == _INFEASIBLE]] = np.inf
         results.status[samples[outcome == _FAILED]] = Status.ERROR
-    _judge(rules, x, results, np.flatnonzero(accepted), options.tolerance)
-    _judge(rules, x, results, np.flatnonzero(results.status == Status.PROJECTED), _SATISFIED)
-    return results
+
+    def _program(
+        self, pattern: Array, clusters: Sequence[Sequence[int]], split: bool
+    ) -> LiftedProgram:
+        kept = _kept.setdefault(self.rules, {})
+        weights = self.options.weights
+        key = (pattern.tobytes(), tuple(map(tuple, clusters)), weights.tobytes(), split)
+        if key not in kept:
+            kept[key] = LiftedProgram(self.rules, clusters, pattern.tolist(), weights, split)
+        return kept[key]
+
+
+def _groups(rows: Array, samples: Array) -> Iterator[tuple[Array, Array]]:
+    """Different rows, and the samples that have each."""
+    different, which = np.unique(rows, axis=0, return_inverse=True)
+    for k, row in enumerate(different):
+        yield row, samples[which.ravel() == k]
+
+
+def _take_basic_steps(batch: _Batch, plan: Plan) -> None:
+    """Merge broken rules with rules they interact with, round by round, until all rules hold.
+
+    A point of a relaxation that satisfies all rules is the nearest one: its distance is at most the
+    relaxation's value, which is at most the distance of any point that satisfies them.
+    """
+    rules, results, engine = batch.rules, batch.results, engine_of(batch.rules)
+    related = neighbours(rules)
+    merged: dict[int, tuple[tuple[int, ...], ...]] = {}
+    results.rounds = np.zeros(len(batch.x), dtype=np.int64)
+    for _ in range(len(rules.names)):
+        samples = np.flatnonzero(results.status == Status.RELAXED)
+        if not len(samples):
+            return
+        flat = _flat(batch.x[samples], results.y[samples])
+        broken = (rules.violation(flat.x, flat.y) > _SATISFIED).numpy()
+        rows = np.concatenate([batch.instance.active[samples], broken], 1)
+        todo: dict[tuple[bytes, tuple[tuple[int, ...], ...]], list[int]] = {}
+        for row, group in _groups(rows, samples):
+            pattern, bad = row[: -len(rules.names)], np.flatnonzero(row[-len(rules.names) :])
+            active = pattern[engine.rule_clauses]
+            for index in group.tolist():
+                before = merged.get(index)
+                if before is None:
+                    before = tuple(map(tuple, plan.active(rules, active.tolist())))
+                merged[index] = _enlarged(rules, before, bad.tolist(), related)
+                todo.setdefault((pattern.tobytes(), merged[index]), []).append(index)
+        for (key, clusters), members in todo.items():
+            group = np.array(members)
+            if any(count_products(rules.data, c) > _MOST_ADAPTIVE for c in clusters):
+                results.status[group] = Status.LIMIT
+                continue
+            results.rounds[group] += 1
+            batch.solve(np.frombuffer(key, dtype=bool), clusters, group)
+            _judge(rules, batch.x, results, group[results.status[group] == Status.PROJECTED],
+                   _SATISFIED)  # fmt: skip
+
+
+def _enlarged(
+    rules: RuleModel,
+    clusters: tuple[tuple[int, ...], ...],
+    broken: Sequence[int],
+    related: Array,
+) -> tuple[tuple[int, ...], ...]:
+    """Every broken rule's cluster joined with the smallest one that it interacts with."""
+    current = [set(cluster) for cluster in clusters]
+    # Where no single rule is broken, propositions or auxiliaries are: take any cluster.
+    for rule in broken or [min(current[0])] if current else []:
+        own = next(c for c in current if rule in c)
+        others = [c for c in current if c is not own]
+        # Rules without a common variable can be broken together on a tie; then any other will do.
+        near = [c for c in others if any(related[r, s] for r in own for s in c)]
+        others = near or others
+        if not others:
+            continue
+        other = min(others, key=lambda c: (count_products(rules.data, sorted(c)), min(c)))
+        own |= other
+        current.remove(other)
+    return tuple(sorted(tuple(sorted(c)) for c in current))
 
 
 def _judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> None:
@@ -112,25 +230,6 @@ def _judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: fl
 
 def _flat(x: Array, y: Array) -> Batch:
     return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
-
-
-def _program(
-    rules: RuleModel,
-    plan: Plan,
-    pattern: Array,
-    rule_clauses: Array,
-    options: Options,
-    solver: str,
-) -> LiftedProgram:
-    kept = _kept.setdefault(rules, {})
-    key = (plan, pattern.tobytes(), options.weights.tobytes(), solver == "dense")
-    if key not in kept:
-        active = pattern[rule_clauses].tolist()
-        clusters = plan.active(rules, active)
-        kept[key] = LiftedProgram(
-            rules, clusters, pattern.tolist(), options.weights, split=solver != "dense"
-        )
-    return kept[key]
 
 
 # ---- solvers ----------------------------------------------------------------------------------
@@ -170,7 +269,13 @@ class _HighsModel:
 
         self.program = program
         self.solver = _highs.new_solver()
-        self.solver.passModel(_highs.model_of(_linear(program)))
+        rows = np.where(program.equality, program.bound, -np.inf), program.bound
+        self.solver.passModel(
+            _highs.sparse_model(
+                *(program.cost, program.lower, np.full(len(program.cost), np.inf), *rows),
+                *(program.start, program.column, program.value),
+            )
+        )
 
     def solve(self, values: Array) -> tuple[Array | None, int]:
         """Change the coefficients and solve again."""
@@ -223,8 +328,3 @@ _SOLVERS: dict[str, Solver] = {
     "highs": _highs_in_place,
     "gurobi": _gurobi_each,
 }
-
-
-def names() -> Sequence[str]:
-    """Solvers for written-out relaxations."""
-    return tuple(_SOLVERS)

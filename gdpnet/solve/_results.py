@@ -59,6 +59,7 @@ class Results:
         solver: index into `SOLVER_NAMES`, (B,) int8.
         missing: no point was found, (B,) bool.
         unit: the heaviest weight, which solvers count distances in.
+        rounds: basic steps taken for each sample, (B,), where they were adaptive.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         instance: the rules of the batch, where the exact engine ran.
@@ -74,6 +75,7 @@ class Results:
     solver: Array
     missing: Array
     unit: float = 1.0
+    rounds: Array | None = None
     least_norm: Array | None = None
     strict: Array | None = None
     instance: Instance | None = None

@@ -140,6 +140,12 @@ class ProjectionInfo:
         return self._projection._tensor(rows), self._projection._tensor(multipliers)
 
     @cached_property
+    def rounds(self) -> torch.Tensor | None:
+        """Rounds of basic steps that relaxation="auto" took, `...`; else None."""
+        rounds = self._results.rounds
+        return None if rounds is None else self._projection._tensor(rounds)
+
+    @cached_property
     def least_norm(self) -> torch.Tensor | None:
         """Where y is proved to be the nearest point of least norm, bool `...`; else None."""
         known = self._results.least_norm
