@@ -1,5 +1,6 @@
 """gdpnet: rules about a network's outputs, written as Pyomo Disjunctions, satisfied exactly."""
 
+import contextlib
 import logging
 
 from gdpnet.convexify import Plan
@@ -38,6 +39,11 @@ from gdpnet.solve import (
     warmup,
 )
 
+# The function, not the package of the same name, is the public name. A machine that only runs saved
+# rules has no Pyomo, and no function either.
+with contextlib.suppress(ImportError):
+    from gdpnet.convexify import convexify_rules as convexify
+
 __version__ = "0.1.0"
 
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
@@ -60,6 +66,7 @@ __all__ = [
     "all_of",
     "any_of",
     "certify",
+    "convexify",
     "implies",
     "interaction_graph",
     "load_rules",

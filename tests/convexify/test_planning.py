@@ -163,3 +163,22 @@ def test_adaptive_steps_on_the_bank(problem: Problem) -> None:
     got, wanted = p.distance.numpy()[finished], exact.distance.numpy()[finished]
     assert np.allclose(got, wanted, atol=1e-7)
     assert p.status[finished].tolist() == exact.status[finished].tolist()
+
+
+def test_the_programs_are_those_of_the_pyomo_chain(cooling: Cooling) -> None:
+    rules, x, yhat = cooling
+    plan = Plan((("R1_hot", "R3_humid", "R5_demand_response"),))
+    relaxations: list[str | Plan] = ["cnf", plan, "dnf"]
+    busy = rules.active(x).sum(1).argsort(descending=True)[:6]
+    for relaxation in relaxations:
+        p = gdpnet.project(rules, yhat[busy], x[busy], relaxation=relaxation, solver="dense")
+        for k, i in enumerate(busy.tolist()):
+            lp = gdpnet.convexify(
+                rules, relaxation=relaxation, x=x[i].tolist(), yhat=yhat[i].tolist()
+            )
+            solver = pyo.SolverFactory("appsi_highs")
+            solver.solve(lp)
+            value = next(
+                pyo.value(o) for o in lp.component_data_objects(pyo.Objective, active=True)
+            )
+            assert value == pytest.approx(float(p.value[k]), abs=1e-7)
