@@ -55,7 +55,7 @@ def check_seconds(name: str, value: Any) -> None:
 
 def check_count(name: str, value: Any, none: bool = False) -> None:
     """Raise where a keyword is no whole number from 1 to 2**62 (or None, where that is allowed)."""
-    if none and value is None:
+    if (none and value is None) or (type(value) is int and 0 < value < 2**62):
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= 2**62:
         allowed = " or None" if none else ""

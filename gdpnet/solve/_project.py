@@ -164,9 +164,10 @@ def project(
         results.status[invalid] = Status.ERROR
         results.y[invalid] = np.nan
         results.solver[invalid] = 0
-    conflict = results.status == Status.CONFLICT
-    if on_conflict == "raise" and conflict.any():
-        raise ConflictError(_conflict_message(rules, inputs, conflict))
+    if on_conflict == "raise":
+        conflict = results.status == Status.CONFLICT
+        if conflict.any():
+            raise ConflictError(_conflict_message(rules, inputs, conflict))
     seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
     return Projection(rules, batch, results, given, seconds)
 

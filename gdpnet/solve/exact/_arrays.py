@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -79,7 +80,12 @@ class Component:
     prepared: Prepared
     logic: Logic
 
-    @property
+    @cached_property
+    def nested(self) -> bool:
+        """Whether a rule stands in a disjunct of another."""
+        return bool((self.logic.clause_guard >= 0).any())
+
+    @cached_property
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]

@@ -261,6 +261,8 @@ class ExactEngine:
             cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, pairwise(cuts)))
+        if component.prepared.plain and not component.nested:
+            return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
         discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
