@@ -138,6 +138,9 @@ def solve_milp(
 
     def add(row: np.ndarray, bound: float, switch: int | None, on: bool) -> bool:
         """`row v <= bound` where the switch is on; False where no big-M exists."""
+        size = np.abs(row).max(initial=0.0)
+        if size > 0.0:  # tolerances are absolute: rows of different units must look alike
+            row, bound = row / size, bound / size
         full = np.zeros(columns)
         full[: len(row)] = row
         if switch is not None:

@@ -12,7 +12,8 @@ from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 if TYPE_CHECKING:
     import highspy
 
-# The smallest values HiGHS accepts.
+# The smallest values HiGHS accepts. In mixed-integer programs its feasibility tolerances are ten
+# times that: at the smallest, HiGHS 1.15 has called feasible programs infeasible and missed optima.
 _TOLERANCES = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
@@ -54,8 +55,10 @@ def _outcomes() -> dict[Any, Outcome]:
     }
 
 
-def new_solver(presolve: str = "choose", time_limit: float | None = None) -> highspy.Highs:
-    """A silent simplex on one thread, at the tightest tolerances."""
+def new_solver(
+    presolve: str = "choose", time_limit: float | None = None, whole: bool = False
+) -> highspy.Highs:
+    """A silent simplex on one thread, at the tightest tolerances that can be relied upon."""
     import highspy
 
     solver = highspy.Highs()
@@ -67,18 +70,20 @@ def new_solver(presolve: str = "choose", time_limit: float | None = None) -> hig
         "time_limit": float("inf") if time_limit is None else time_limit,
         **_TOLERANCES,
     }
+    if whole:
+        options |= {"primal_feasibility_tolerance": 1e-9, "mip_feasibility_tolerance": 1e-9}
     for option, value in options.items():
         solver.setOptionValue(option, value)
     return solver
 
 
 def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
-    solver = new_solver(presolve, time_limit)
+    whole = bool(program.integer.any())
+    solver = new_solver(presolve, time_limit, whole)
     solver.passModel(model_of(program))
     solver.run()
     outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
     info = solver.getInfo()
-    whole = bool(program.integer.any())
     bound = info.mip_dual_bound if whole else info.objective_function_value
     found = info.primal_solution_status == _feasible()
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):

@@ -160,6 +160,10 @@ def _project(
         elif first.outcome is not Outcome.INFEASIBLE:
             return _failed(first, yhat)
     answer = _disjunctive.solve(program, solver, time_limit)
+    if answer.outcome is Outcome.INFEASIBLE:
+        # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
+        # big-M agrees.
+        answer = _disjunctive.solve_search(program, solver, time_limit)
     nodes = answer.nodes
     if answer.point is None and known is not None:
         # The known point satisfies the rules, so this is a limit, whatever the solver says.

@@ -43,7 +43,7 @@ def test_random_problems_equal_milp(seed: int) -> None:
     assert rules.satisfied(None, exact.y[some], tol=1e-8).all()
 
 
-@pytest.mark.parametrize("seed", [1002865, 1003509, 1003677, 1004577, 1005795, 1007384])
+@pytest.mark.parametrize("seed", [1002865, 1003509, 1003677, 1004577, 1005795, 1007384, 5001422])
 def test_seeds_that_once_disagreed(seed: int) -> None:
     assert disagreement(seed) == ""
 
