@@ -28,6 +28,11 @@ class Batch:
     shape: torch.Size
     dtype: torch.dtype
 
+    @staticmethod
+    def of_arrays(x: np.ndarray, y: np.ndarray) -> Batch:
+        """A flat batch of float64 arrays that were checked before."""
+        return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
+
     def restore(self, value: torch.Tensor) -> torch.Tensor:
         """A result, `batch x ...`, in the caller's leading shape."""
         return value.reshape(self.shape + value.shape[1:])

@@ -17,7 +17,7 @@ from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine
+    from gdpnet.solve.exact import ExactEngine, Instance
 
 logger = logging.getLogger("gdpnet")
 
@@ -93,6 +93,25 @@ def warmup() -> None:
     solve(RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5), invalid, options, True)
 
 
+def instantiate(
+    rules: RuleModel, x: Array, invalid: Array, mark: bool
+) -> tuple[ExactEngine, Instance]:
+    """The engine and the rules of a batch; arguments as in `solve`.
+
+    Coefficients of unusable samples become 0, so that kernels meet numbers only.
+    """
+    engine = engine_of(rules)
+    instance = engine.instantiate(x)
+    unusable = instance.unusable()
+    if unusable.any():
+        if not mark:
+            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
+        invalid |= unusable
+        instance.bound[unusable] = 0.0
+        instance.varying[unusable] = 0.0
+    return engine, instance
+
+
 def solve(
     rules: RuleModel, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
 ) -> Results:
@@ -106,15 +125,7 @@ def solve(
         options: how to solve.
         mark: mark samples with unusable coefficients instead of raising.
     """
-    engine = engine_of(rules)
-    instance = engine.instantiate(x)
-    unusable = instance.unusable()
-    if unusable.any():
-        if not mark:
-            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
-        invalid |= unusable
-        instance.bound[unusable] = 0.0
-        instance.varying[unusable] = 0.0
+    engine, instance = instantiate(rules, x, invalid, mark)
     solved = engine.project(instance, yhat, options, detailed=True)
     results = Results(
         y=solved.z[:, : rules.data.outputs],

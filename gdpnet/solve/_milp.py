@@ -67,11 +67,11 @@ def solve(
     results = Results.start(rules, yhat, evaluated.rules.numpy())
     usable = np.flatnonzero(~invalid)
     if len(usable):
-        batch = _flat(x[usable], yhat[usable])
+        batch = Batch.of_arrays(x[usable], yhat[usable])
         holds = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
         accepted, rest = usable[holds], usable[~holds]
         if len(accepted):
-            part = _flat(x[accepted], yhat[accepted])
+            part = Batch.of_arrays(x[accepted], yhat[accepted])
             true = _existence.holding(rules, part, options.tolerance)
             results.assignment[accepted] = true.astype(np.int8)
         results.solver[accepted] = SOLVER_NAMES.index(solver)
@@ -121,15 +121,11 @@ def finish(
         results.solver[index] = code
         results.assignment[index] = 0
         if found.status is Status.CONFLICT and options.nearest:
-            at = _flat(x[[index]], results.y[[index]])
+            at = Batch.of_arrays(x[[index]], results.y[[index]])
             results.assignment[index] = _existence.each(rules, at, 1e-6)[0]
         elif found.literals:
             for literal in found.literals:
                 results.assignment[index, abs(literal) - 1] = np.sign(literal)
-
-
-def _flat(x: Array, y: Array) -> Batch:
-    return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
 
 
 def _mapped(function: Callable[[int], Found], count: int, workers: int) -> list[Found]:

@@ -15,7 +15,7 @@ from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _milp, _relaxed, _strict
 from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
-from gdpnet.solve._results import Options, Results
+from gdpnet.solve._results import NODE_LIMIT, Options, Results
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
 
@@ -33,9 +33,6 @@ _TOLERANCE = {
 # Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
 _WRITTEN_OUT = ("dense", "highs", "gurobi")
 _SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
-
-NODE_LIMIT = 100_000
-"""Nodes of the exact engine for a sample before MILP takes over."""
 
 
 def project(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 
 from gdpnet.convexify._lifted import LiftedProgram
 from gdpnet.convexify._products import count_products
@@ -21,7 +20,7 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence, _gurobi
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve._exact import engine_of, instantiate
 from gdpnet.solve._linear import LinearProgram, Outcome
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
@@ -68,19 +67,13 @@ def solve(
     With `adaptive` the plan is where it starts from.
     """
     plan.indices(rules)
-    engine = engine_of(rules)
-    instance = engine.instantiate(x)
-    unusable = instance.unusable()
-    if unusable.any():
-        if not mark:
-            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
-        invalid |= unusable
+    engine, instance = instantiate(rules, x, invalid, mark)
     results = Results.start(rules, yhat, instance.active[:, engine.rule_clauses])
     results.solver[:] = SOLVER_NAMES.index(solver)
     usable = np.flatnonzero(~invalid)
     accepted = np.zeros(len(yhat), dtype=bool)
     if len(usable):
-        batch = _flat(x[usable], yhat[usable])
+        batch = Batch.of_arrays(x[usable], yhat[usable])
         accepted[usable] = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
     rest = np.flatnonzero(~accepted & ~invalid)
     groups = _Batch(rules, x, yhat, instance, options, solver, results)
@@ -168,7 +161,7 @@ def _take_basic_steps(batch: _Batch, plan: Plan) -> None:
         samples = np.flatnonzero(results.status == Status.RELAXED)
         if not len(samples):
             return
-        flat = _flat(batch.x[samples], results.y[samples])
+        flat = Batch.of_arrays(batch.x[samples], results.y[samples])
         broken = (rules.violation(flat.x, flat.y) > _SATISFIED).numpy()
         rows = np.concatenate([batch.instance.active[samples], broken], 1)
         todo: dict[tuple[bytes, tuple[tuple[int, ...], ...]], list[int]] = {}
@@ -219,17 +212,13 @@ def _judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: fl
     """Which disjuncts hold, and RELAXED where a rule is broken."""
     if not len(samples):
         return
-    batch = _flat(x[samples], results.y[samples])
+    batch = Batch.of_arrays(x[samples], results.y[samples])
     holds = rules.satisfied(batch.x, batch.y, tol).numpy()
     results.status[samples[~holds]] = Status.RELAXED
     for group, judge in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
         if len(group):
-            part = _flat(x[group], results.y[group])
+            part = Batch.of_arrays(x[group], results.y[group])
             results.assignment[group] = judge(rules, part, tol).astype(np.int8)
-
-
-def _flat(x: Array, y: Array) -> Batch:
-    return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
 
 
 # ---- solvers ----------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+NODE_LIMIT = 100_000
+"""Nodes of the exact engine for a sample before MILP takes over."""
+
 SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "dense", "highs", "gurobi")
 """Solvers by the code they have in `Results.solver`."""
 
@@ -37,7 +40,7 @@ class Options:
 
     weights: Array
     tolerance: float = 1e-9
-    node_limit: int = 100_000
+    node_limit: int = NODE_LIMIT
     time_limit: float | None = None
     threads: int | None = None
     nearest: bool = False

@@ -187,23 +187,8 @@ class ExactEngine:
     ) -> tuple[Output, Detail, Array]:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
-        booleans = len(component.booleans)
-        out = Output(
-            z=np.empty((size, n)),
-            distance=np.empty(size),
-            bound=np.empty(size),
-            status=np.empty(size, dtype=np.int8),
-            assignment=np.zeros((size, booleans), dtype=np.int8),
-            nodes=np.empty(size, dtype=np.int64),
-        )
-        told = size if detailed else 0
-        detail = Detail(
-            column_state=np.empty((told, n), dtype=np.int8),
-            column_source=np.empty((told, n), dtype=np.int64),
-            tight_rows=np.empty((told, n), dtype=np.int64),
-            multipliers=np.empty((told, n)),
-            reduced_costs=np.empty((told, n)),
-        )
+        out = new_output(size, n, len(component.booleans))
+        detail = new_detail(size if detailed else 0, n)
         whole = n == len(self.data.columns)  # nothing to pick out
         arguments = (
             *(component.prepared, component.logic, component.activity(instance.active)),
@@ -285,6 +270,29 @@ def _columns(varying: Array, component: Component, whole: bool) -> Array:
     if whole:
         return varying
     return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+
+
+def new_output(size: int, n: int, booleans: int) -> Output:
+    """Arrays for the results of a batch."""
+    return Output(
+        z=np.empty((size, n)),
+        distance=np.empty(size),
+        bound=np.empty(size),
+        status=np.empty(size, dtype=np.int8),
+        assignment=np.zeros((size, booleans), dtype=np.int8),
+        nodes=np.empty(size, dtype=np.int64),
+    )
+
+
+def new_detail(size: int, n: int) -> Detail:
+    """Arrays for the final dictionaries of a batch; of size 0 where nobody asks for them."""
+    return Detail(
+        column_state=np.empty((size, n), dtype=np.int8),
+        column_source=np.empty((size, n), dtype=np.int64),
+        tight_rows=np.empty((size, n), dtype=np.int64),
+        multipliers=np.empty((size, n)),
+        reduced_costs=np.empty((size, n)),
+    )
 
 
 class _Watch:

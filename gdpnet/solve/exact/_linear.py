@@ -7,8 +7,9 @@ import numpy as np
 from gdpnet.convexify._lifted import LiftedProgram
 from gdpnet.solve.exact._arrays import Prepared, power_of_two
 from gdpnet.solve.exact._clauses import Logic
+from gdpnet.solve.exact._engine import new_detail, new_output
 from gdpnet.solve.exact._jit import Array
-from gdpnet.solve.exact._kernel import Detail, Output, new_workspace, run
+from gdpnet.solve.exact._kernel import new_workspace, run
 from gdpnet.solve.exact._search import NO_SOLUTION, SOLVED
 
 
@@ -61,26 +62,12 @@ class DenseSolver:
         size, n = len(moving), len(self.program.cost)
         varying = np.repeat(self._base[None], size, axis=0)
         varying[:, self._to, self.program.moving[:, 1]] = moving
-        out = Output(
-            z=np.empty((size, n)),
-            distance=np.empty(size),
-            bound=np.empty(size),
-            status=np.empty(size, dtype=np.int8),
-            assignment=np.zeros((size, 0), dtype=np.int8),
-            nodes=np.empty(size, dtype=np.int64),
-        )
-        detail = Detail(
-            column_state=np.empty((0, n), dtype=np.int8),
-            column_source=np.empty((0, n), dtype=np.int64),
-            tight_rows=np.empty((0, n), dtype=np.int64),
-            multipliers=np.empty((0, n)),
-            reduced_costs=np.empty((0, n)),
-        )
+        out = new_output(size, n, 0)
         run(
             *(0, size, self.prepared, self.logic, np.ones((size, 0), dtype=np.bool_), varying),
             *(np.repeat(self.program.bound[None], size, axis=0), np.zeros((size, n))),
             *(self.program.cost, 1, 0.0, new_workspace(self.prepared, self.logic)),
-            *(np.array([-1, -1], dtype=np.int64), out, detail),
+            *(np.array([-1, -1], dtype=np.int64), out, new_detail(0, n)),
         )
         outcome = np.where(out.status == SOLVED, 0, np.where(out.status == NO_SOLUTION, 1, 2))
         return out.z, outcome.astype(np.int8)
