@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gdpnet")
 
-_EXACT = np.int8(SOLVER_NAMES.index("exact"))
+_EXACT = SOLVER_NAMES.index("exact")
+_PROJECTED = int(Status.PROJECTED)
 
 # Status for each outcome of the engine: solved, no solution, node limit, numerical, accepted.
 _STATUS = np.array(
@@ -102,6 +103,8 @@ def instantiate(
     """
     engine = engine_of(rules)
     instance = engine.instantiate(x)
+    if instance.finite:
+        return engine, instance
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -126,23 +129,26 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine, instance = instantiate(rules, x, invalid, mark)
-    solved = engine.project(instance, yhat, options, detailed=True)
+    solved = engine.project(instance, yhat, options, options.detailed)
+    solver = np.empty(len(yhat), dtype=np.int8)
+    solver.fill(_EXACT)
     results = Results(
         y=solved.z[:, : rules.data.outputs],
         status=_STATUS[solved.status],
         value=solved.distance,
         nodes=solved.nodes,
         assignment=solved.assignment,
-        active=instance.active[:, engine.rule_clauses],
-        solver=np.full(len(yhat), _EXACT),
+        active=instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
+        solver=solver,
         missing=np.zeros(len(yhat), dtype=bool),
         instance=instance,
         solved=solved,
+        replay=lambda: engine.project(instance, yhat, options, detailed=True),
     )
-    if options.tie == "least_norm":
-        results.least_norm = ~solved.unproved & (results.status <= Status.PROJECTED)
-    rest = results.status > Status.PROJECTED
-    if not rest.any():
+    rest = results.status > _PROJECTED
+    if solved.unproved is not None:
+        results.least_norm = ~solved.unproved & ~rest
+    if not np.logical_or.reduce(rest):
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid

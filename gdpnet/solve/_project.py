@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import Any
 
@@ -117,22 +118,23 @@ def project(
     check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
     check_choice("on_invalid", on_invalid, ("raise", "mark"))
     check_choice("tie", tie, ("vertex", "least_norm"))
-    for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
-        if chosen != usual and (plan is not None or solver not in ("auto", "exact")):
-            raise InputError(
-                f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
-                f"relaxation={relaxation!r} with solver={solver!r}."
-            )
+    if plan is not None or solver not in ("auto", "exact"):
+        for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
+            if chosen != usual:
+                raise InputError(
+                    f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
+                    f"relaxation={relaxation!r} with solver={solver!r}."
+                )
     check_count("node_limit", node_limit)
     check_seconds("time_limit", time_limit)
     check_count("threads", threads, none=True)
     started = time.perf_counter()
     mark = on_invalid == "mark"
     batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False)
-    given = weights_of(weights, rules)
-    unit = given.max()  # solvers work in units of the heaviest output: their tolerances mean that
+    given, unit = weights_of(weights, rules)
     options = Options(
-        weights=given / unit,
+        # Solvers work in units of the heaviest output: their tolerances mean that.
+        weights=given if unit == 1.0 else given / unit,
         tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
         node_limit=int(node_limit),
         time_limit=time_limit,
@@ -143,7 +145,8 @@ def project(
     )
     inputs, predictions = _array(batch.x), _array(batch.y)
     invalid = np.zeros(len(predictions), dtype=bool)
-    if not (np.isfinite(inputs).all() and np.isfinite(predictions).all()):
+    # A sum is cheaper than a mask, and finite only if all its terms are.
+    if not math.isfinite(np.add.reduce(inputs, axis=None) + np.add.reduce(predictions, axis=None)):
         if not mark:
             refuse_nonfinite(batch.x, "x")
             refuse_nonfinite(batch.y, "yhat")
@@ -156,8 +159,9 @@ def project(
     results = _solve(solver, plan, adaptive, rules, inputs, predictions, invalid, options, mark)
     if strict:
         results.strict = _strict.enforce(rules, predictions, results, options)
-    results.value, results.unit = results.value * unit, float(unit)
-    if invalid.any():
+    if unit != 1.0:
+        results.value, results.unit = results.value * unit, unit
+    if np.logical_or.reduce(invalid):
         results.status[invalid] = Status.ERROR
         results.y[invalid] = np.nan
         results.solver[invalid] = 0
@@ -170,7 +174,9 @@ def project(
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+    if tensor.requires_grad or tensor.device.type != "cpu":
+        tensor = tensor.detach().cpu()
+    return np.ascontiguousarray(tensor.numpy())
 
 
 def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:

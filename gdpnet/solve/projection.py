@@ -84,7 +84,11 @@ class Projection:
         return ProjectionInfo(self)
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-        return self._batch.restore(torch.from_numpy(array).to(self._batch.y.device, dtype))
+        tensor = torch.from_numpy(array)
+        device = self._batch.y.device
+        if device.type != "cpu" or (dtype is not None and dtype is not tensor.dtype):
+            tensor = tensor.to(device, dtype)
+        return self._batch.restore(tensor)
 
     def __repr__(self) -> str:
         codes, counts = np.unique(self._results.status, return_counts=True)

@@ -57,7 +57,8 @@ class FactoredJacobian:
         """
         size = len(gradient)
         # An output in no row follows its prediction, or rests on a bound and moves with nothing.
-        yhat = np.where(self.solved.follows, gradient, 0.0)
+        follows = self.solved.follows
+        yhat = np.zeros_like(gradient) if follows is None else np.where(follows, gradient, 0.0)
         bound = np.zeros_like(self.instance.bound)
         varying = np.zeros_like(self.instance.varying)
         for component, detail in self.solved.parts:

@@ -6,10 +6,10 @@ import numpy as np
 
 from gdpnet.convexify._lifted import LiftedProgram
 from gdpnet.solve.exact._arrays import Prepared, power_of_two
-from gdpnet.solve.exact._clauses import Logic
+from gdpnet.solve.exact._clauses import NO_LOGIC
 from gdpnet.solve.exact._engine import new_detail, new_output
 from gdpnet.solve.exact._jit import Array
-from gdpnet.solve.exact._kernel import new_workspace, run
+from gdpnet.solve.exact._kernel import new_program, run
 from gdpnet.solve.exact._search import NO_SOLUTION, SOLVED
 
 
@@ -50,7 +50,6 @@ class DenseSolver:
             global_rows=np.arange(m, dtype=np.int64),
             plain=False,
         )
-        self.logic = _no_logic()
         self.bytes_a_sample = 8 * (len(self.rows) * n + m + n)
 
     def solve(self, moving: Array) -> tuple[Array, Array]:
@@ -63,27 +62,12 @@ class DenseSolver:
         varying = np.repeat(self._base[None], size, axis=0)
         varying[:, self._to, self.program.moving[:, 1]] = moving
         out = new_output(size, n, 0)
+        program = new_program(self.prepared, NO_LOGIC)
         run(
-            *(0, size, self.prepared, self.logic, np.ones((size, 0), dtype=np.bool_), varying),
+            *(0, size, program.words),
+            *(np.ones((size, 0), dtype=np.bool_), varying),
             *(np.repeat(self.program.bound[None], size, axis=0), np.zeros((size, n))),
-            *(self.program.cost, 1, 0.0, new_workspace(self.prepared, self.logic)),
-            *(np.array([-1, -1], dtype=np.int64), out, new_detail(0, n)),
+            *(self.program.cost, 1, 0.0, np.array([-1, -1], dtype=np.int64), out, new_detail(0, n)),
         )
         outcome = np.where(out.status == SOLVED, 0, np.where(out.status == NO_SOLUTION, 1, 2))
         return out.z, outcome.astype(np.int8)
-
-
-def _no_logic() -> Logic:
-    none, zero = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return Logic(
-        clause_start=zero,
-        clause_literal=none,
-        clause_guard=none,
-        true_start=zero,
-        true_row=none,
-        false_start=zero,
-        false_row=none,
-        guarded_start=zero,
-        guarded_clause=none,
-        tied=np.zeros(0, dtype=np.bool_),
-    )
