@@ -13,7 +13,9 @@ from gdpnet.errors import (
     ModelFileError,
     RuleError,
     SolverError,
+    ZeroGradientWarning,
 )
+from gdpnet.nn import ProjectionLayer
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -27,6 +29,7 @@ from gdpnet.rules import (
     relu,
     rule,
 )
+from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
 from gdpnet.solve import (
     Certificate,
     Projection,
@@ -49,20 +52,26 @@ __version__ = "0.1.0"
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
 __all__ = [
+    "QP",
     "Certificate",
     "ConflictError",
     "Formula",
     "GdpnetError",
     "InputError",
+    "Mixed",
     "ModelFileError",
     "Plan",
     "Projection",
     "ProjectionInfo",
+    "ProjectionLayer",
     "RuleError",
     "RuleModel",
     "SolverError",
     "Status",
+    "StraightThrough",
     "Verdict",
+    "Vertex",
+    "ZeroGradientWarning",
     "all_of",
     "any_of",
     "certify",

@@ -153,6 +153,7 @@ def solve(
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid
     rest &= ~(conflict | invalid)
+    results.unfinished = rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
         incumbents = {

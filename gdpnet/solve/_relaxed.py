@@ -80,8 +80,8 @@ def solve(
     for pattern, samples in _groups(instance.active[rest], rest):
         clusters = plan.active(rules, pattern[engine.rule_clauses].tolist())
         groups.solve(pattern, clusters, samples)
-    _judge(rules, x, results, np.flatnonzero(accepted), options.tolerance)
-    _judge(rules, x, results, np.flatnonzero(results.status == Status.PROJECTED), _SATISFIED)
+    judge(rules, x, results, np.flatnonzero(accepted), options.tolerance)
+    judge(rules, x, results, np.flatnonzero(results.status == Status.PROJECTED), _SATISFIED)
     if adaptive:
         _take_basic_steps(groups, plan)
     return results
@@ -181,7 +181,7 @@ def _take_basic_steps(batch: _Batch, plan: Plan) -> None:
                 continue
             results.rounds[group] += 1
             batch.solve(np.frombuffer(key, dtype=bool), clusters, group)
-            _judge(rules, batch.x, results, group[results.status[group] == Status.PROJECTED],
+            judge(rules, batch.x, results, group[results.status[group] == Status.PROJECTED],
                    _SATISFIED)  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def _enlarged(
     return tuple(sorted(tuple(sorted(c)) for c in current))
 
 
-def _judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> None:
+def judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> None:
     """Which disjuncts hold, and RELAXED where a rule is broken."""
     if not len(samples):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -70,6 +70,8 @@ class Results:
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
         replay: the same with final dictionaries, by solving again.
+        unfinished: samples that the exact engine left to another solver, (B,) bool.
+        derivative: of a relaxation's vertices, where that was asked for.
     """
 
     y: Array
@@ -87,6 +89,8 @@ class Results:
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
     replay: Callable[[], Solved] | None = field(default=None, repr=False)
+    unfinished: Array | bool = False
+    derivative: Any = field(default=None, repr=False)
 
     @staticmethod
     def start(rules: RuleModel, yhat: Array, active: Array) -> Results:

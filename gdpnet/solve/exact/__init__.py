@@ -12,8 +12,9 @@
 | `_products` | the terms of the DNF within a distance |
 """
 
+from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import ExactEngine, Instance, Solved
-from gdpnet.solve.exact._jacobian import FactoredJacobian, Gradients
+from gdpnet.solve.exact._jacobian import FactoredJacobian
 from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS
 from gdpnet.solve.exact._products import Products, products_within
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED

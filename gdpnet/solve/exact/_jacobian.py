@@ -15,24 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import Instance, Solved
 from gdpnet.solve.exact._jit import Array, jit
 from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """Gradients of a scalar loss.
-
-    Attributes:
-        yhat: (B, d).
-        bound: with respect to the right sides, (B, m).
-        varying: with respect to the coefficients that depend on x, (B, k, n).
-    """
-
-    yhat: Array
-    bound: Array
-    varying: Array
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,5 @@
+"""Rules in torch."""
+
+from gdpnet.nn.layer import ProjectionLayer
+
+__all__ = ["ProjectionLayer"]
