@@ -82,6 +82,7 @@ class ProjectionLayer(nn.Module):
         return_info: Literal[False] = False,
     ) -> torch.Tensor: ...
 
+    @torch.compiler.disable  # solving is no matter for a compiler of tensor programs
     def forward(
         self, yhat: torch.Tensor, x: torch.Tensor | None = None, *, return_info: bool = False
     ) -> torch.Tensor | tuple[torch.Tensor, ProjectionInfo]:
@@ -98,7 +99,6 @@ class ProjectionLayer(nn.Module):
         projection = self.project(yhat, x)
         return (projection.y, projection.info) if return_info else projection.y
 
-    @torch.compiler.disable
     def project(self, yhat: torch.Tensor, x: torch.Tensor | None = None) -> Projection:
         """As `gdpnet.project` with this layer's keywords: y, distance, status, disjuncts.
 

@@ -100,6 +100,12 @@ class RuleModel:
         rules._adopt(data)
         return rules
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RuleModel.from_data, (self.data,)
+
+    def __deepcopy__(self, memo: Any) -> RuleModel:
+        return self  # nothing in it ever changes
+
     def _adopt(self, data: RuleData) -> None:
         self.data = data
         self.table = RowTable(data.rows, len(data.columns))

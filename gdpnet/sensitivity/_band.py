@@ -507,9 +507,7 @@ def _compile(stamp: int) -> Any:
                 tree.frame[level - 1, 1] += 1
                 if not restore(dic, rows, tree, level - 1):
                     reset_basis(dic)
-                alive = apply_option(
-                    dic, rows, logic, tree, choices, choices.clause_start[c] + o
-                )
+                alive = apply_option(dic, rows, logic, tree, choices, choices.clause_start[c] + o)
             if failed or count == 0:
                 band.status[s] = FAILED
                 continue

@@ -88,7 +88,8 @@ def _through_rows(
     leaf = x.detach().requires_grad_()
     with torch.enable_grad():
         flat = leaf.expand(*shape, leaf.shape[-1]).reshape(-1, leaf.shape[-1])
-        values = rules.table.evaluate(flat.double())
+        usable = flat.isfinite().all(1, keepdim=True)
+        values = rules.table.evaluate(torch.where(usable, flat, 0.0).double())
         pairs = [(values.bound, found.bound), (values.coefficients, found.varying)]
         pairs = [(value, to) for value, to in pairs if value.requires_grad]
         if not pairs:

@@ -28,7 +28,6 @@ from gdpnet.solve.exact._least_norm import Units, load
 from gdpnet.solve.exact._quadratic import (
     AT_KINK,
     AT_LOWER,
-    AT_UPPER,
     FREE,
     IS_ENFORCED,
     N_ACTIVE,

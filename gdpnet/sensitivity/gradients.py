@@ -83,9 +83,11 @@ class Vertex(Sensitivity):
         """The derivative of a batch."""
         if projected.results.derivative is not None:
             return projected.results.derivative
-        from gdpnet.solve.exact import FactoredJacobian
+        from gdpnet.solve.exact import FaceJacobian, FactoredJacobian
 
         _, instance, solved = exact_solution(projected)
+        if projected.options.tie == "least_norm":
+            return FaceJacobian(instance, solved, projected.yhat, projected.options.weights)
         return FactoredJacobian(instance, solved, projected.rules.data.outputs)
 
 
