@@ -93,7 +93,7 @@ class Explanation:
         status: name of the `gdpnet.Status`.
         message: what that means.
         distance: weighted l1 distance from prediction to result; inf on CONFLICT.
-        y: the result, by output.
+        y: the result, in the order of the outputs.
         moved: outputs that changed, the farthest first.
         rules: rules that apply to the sample, in declaration order.
         always: global constraints, bounds and whole numbers that are just met and cost something.
@@ -103,7 +103,7 @@ class Explanation:
     status: str
     message: str
     distance: float
-    y: dict[str, float]
+    y: tuple[float, ...]
     moved: tuple[Move, ...]
     rules: tuple[ActiveRule, ...]
     always: tuple[TightRow, ...]

@@ -72,7 +72,7 @@ class _Teller:
             status=status.name,
             message=status.message,
             distance=self.distance[i],
-            y=dict(zip(self.rules.output_names, self.y[i].tolist(), strict=True)),
+            y=tuple(self.y[i].tolist()),
             moved=self._moves(i),
             rules=tuple(
                 self._rule(i, r, [row for k, row in rows if self.rule_of.get(k) == r])

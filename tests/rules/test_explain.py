@@ -31,7 +31,7 @@ def check(rules: gdpnet.RuleModel, x: torch.Tensor | None, yhat: torch.Tensor) -
     summed = 0
     for i, one in enumerate(told):
         assert one.status == gdpnet.Status(int(p.status[i])).name
-        assert list(one.y.values()) == p.y[i].tolist()
+        assert list(one.y) == p.y[i].tolist()
         assert one.distance == p.distance[i].item()
         moves = {move.output: move.after - move.before for move in one.moved}
         for name, before, after in zip(rules.output_names, yhat[i], p.y[i], strict=True):
@@ -188,7 +188,8 @@ def test_immutable_and_independent_of_tensors() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         told.distance = 0.0  # type: ignore[misc]
     assert type(told.distance) is float
-    assert all(type(value) is float for value in told.y.values())
+    assert all(type(value) is float for value in told.y)
+    assert hash(told) == hash(hot().explain(torch.tensor([30.0]), yhat))
 
 
 def test_bad_arguments() -> None:
