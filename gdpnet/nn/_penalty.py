@@ -188,10 +188,10 @@ class _Always:
     def __call__(self, violation: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Sum of violations, `batch`."""
         at = self._tables.at(y.device)
-        beyond = y[:, at["columns"]] * at["sign"] - at["bound"]
-        total = (beyond.relu() / at["scale"]).sum(1) + violation[:, at["rows"]].sum(1)
+        beyond = y.index_select(1, at["columns"]) * at["sign"] - at["bound"]
+        total = (beyond.relu() / at["scale"]).sum(1) + violation.index_select(1, at["rows"]).sum(1)
         if len(at["whole"]):
-            whole = y[:, at["whole"]]
+            whole = y.index_select(1, at["whole"])
             total = total + (whole - whole.detach().round()).abs().sum(1)
         return total
 
@@ -217,7 +217,7 @@ class _Alone:
         # The last column stands for a disjunct that a shorter rule does not have.
         disjuncts = violation.new_zeros(len(violation), self._booleans + 1)
         disjuncts[:, -1] = math.inf
-        disjuncts = disjuncts.index_add(1, at["boolean"], violation[:, at["row"]])
+        disjuncts = disjuncts.index_add(1, at["boolean"], violation.index_select(1, at["row"]))
         for level in self._nested:
             inner = level(disjuncts, active, temperature)
             disjuncts = disjuncts.index_add(1, level.guards(disjuncts.device), inner)
@@ -248,7 +248,7 @@ class _Level:
         """Violation of each, 0 where it is inactive, `batch x clauses`."""
         at = self._tables.at(disjuncts.device)
         shape = (len(disjuncts), len(at["clauses"]), self._width)
-        values = disjuncts[:, at["literals"]].view(shape)
+        values = disjuncts.index_select(1, at["literals"]).view(shape)
         return soft_min(values, temperature) * active[:, at["clauses"]]
 
 
