@@ -290,7 +290,8 @@ def _of_scaler(
         )
     rows = np.concatenate([np.zeros((1, columns)), np.ones((1, columns)), np.eye(columns)])
     rows = np.concatenate([rows, [np.linspace(-0.8, 0.9, columns)]])
-    found = np.asarray(scaler.inverse_transform(rows), dtype=float)
+    with np.errstate(all="ignore"):  # a scaler that is not linear may not like these rows
+        found = np.asarray(scaler.inverse_transform(rows), dtype=float)
     if found.shape != rows.shape:
         raise InputError(
             f"{what}: {type(scaler).__name__}.inverse_transform gave shape {found.shape} for "
