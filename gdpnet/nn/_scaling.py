@@ -6,6 +6,7 @@ y of the network --OutputScale.to_physical--> y of the rules --OutputScale.to_ne
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
@@ -290,7 +291,9 @@ def _of_scaler(
         )
     rows = np.concatenate([np.zeros((1, columns)), np.ones((1, columns)), np.eye(columns)])
     rows = np.concatenate([rows, [np.linspace(-0.8, 0.9, columns)]])
-    with np.errstate(all="ignore"):  # a scaler that is not linear may not like these rows
+    with warnings.catch_warnings():
+        # One that is not linear may not like these rows; it is refused below.
+        warnings.simplefilter("ignore", RuntimeWarning)
         found = np.asarray(scaler.inverse_transform(rows), dtype=float)
     if found.shape != rows.shape:
         raise InputError(
