@@ -203,6 +203,7 @@ def solve_qp(
     free = sorted(set(range(d)) - {int(j) for c in engine.components for j in c.outputs})
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]
+        assert solved.follows is not None
         inside[:, free] = passed[:, None] | solved.follows[:, free]
     return QPSolved(y, value, capped, products, instance, inside, eps, tuple(parts))
 

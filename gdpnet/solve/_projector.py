@@ -27,7 +27,7 @@ logger = logging.getLogger("gdpnet")
 
 # A prediction that satisfies everything within this passes unchanged: what rounding in the
 # caller's type leaves of an equality (a float32 softmax misses its sum by 1e-7).
-_TOLERANCE = {
+TOLERANCE = {
     torch.float64: 1e-9,
     torch.float32: 1e-6,
     torch.float16: 2e-3,
@@ -111,7 +111,7 @@ class Projector:
         sensitivity = self.sensitivity
         differentiable = sensitivity is not None and _requires_gradient(yhat, x)
         options = self._options._replace(
-            tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
+            tolerance=TOLERANCE.get(batch.dtype, 1e-6),
             detailed=differentiable and sensitivity.needs_dictionaries,
             dtype=batch.dtype,
         )

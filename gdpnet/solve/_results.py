@@ -114,7 +114,7 @@ class Results:
         cost of that variable divided by its coefficient.
         """
         size = len(self.y)
-        if self.solved is None or self.instance is None or self.replay is None:
+        if not self.solved or not self.solved.parts or not self.instance or not self.replay:
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
         d = self.y.shape[1]
         known = (self.status == Status.PROJECTED) & (self.solver == SOLVER_NAMES.index("exact"))

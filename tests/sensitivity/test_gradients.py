@@ -191,17 +191,17 @@ def test_milp_has_the_same_gradients() -> None:
 
 
 def test_what_the_engine_left_unfinished_passes_its_gradient() -> None:
-    model = load_model(MODELS / "stress")
-    rules = model.build(k=10)
-    yhat = torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    x = None
-    if rules.input_names:
-        x = model.sample(20, split="iid", seed=0)[0].double()
-    p = gdpnet.project(rules, yhat.requires_grad_(), x, gradient="vertex", node_limit=1)
-    late = torch.tensor([name == "milp" for name in p.info.solver])
-    assert late.any()
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.apart = Disjunction(
+        range(3), rule=lambda m, i: [[m.y[i] - m.y[(i + 1) % 3] >= 2], [m.y[i] - m.y[(i + 1) % 3] <= -2]]
+    )
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
+    p = gdpnet.project(rules, yhat, gradient="vertex", node_limit=1)
+    assert p.info.solver == ["exact", "milp"]
     p.y.sum().backward()
-    assert torch.equal(yhat.grad[late], torch.ones_like(yhat.grad[late]))
+    assert torch.equal(yhat.grad, torch.ones_like(yhat))
 
 
 def test_the_regularised_point_may_break_rules_and_says_so() -> None:
