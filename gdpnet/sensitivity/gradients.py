@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Instance, Solved
 
 
+_SATISFIED, _CONFLICT, _ERROR = map(int, (Status.SATISFIED, Status.CONFLICT, Status.ERROR))
+
+
 class Projected(NamedTuple):
     """A batch that was projected: what a sensitivity looks at.
 
@@ -210,7 +213,7 @@ class _Identity:
         data, size = self._rules.data, len(gradient)
         k = len(self._rules.table.varying)
         rows = np.zeros((size, len(data.rows)))
-        return Gradients(gradient, rows, np.zeros((size, k, len(data.columns))))
+        return Gradients(gradient.copy(), rows, np.zeros((size, k, len(data.columns))))
 
 
 class _Sum:
@@ -245,19 +248,17 @@ class Derivative:
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         status = self.projected.results.status
-        unusable = status == Status.ERROR
-        passed = (status == Status.SATISFIED) | (status == Status.CONFLICT) | unusable
+        unusable = status == _ERROR
+        passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable
         passed |= self.projected.results.unfinished
         if unusable.any():
             gradient = np.where(unusable[:, None], 0.0, gradient)
         found: Gradients = self.backward.vjp(gradient)
-        if not passed.any():
-            return found
-        return Gradients(
-            np.where(passed[:, None], gradient, found.yhat),
-            np.where(passed[:, None], 0.0, found.bound),
-            np.where(passed[:, None, None], 0.0, found.varying),
-        )
+        if passed.any():
+            found.yhat[passed] = gradient[passed]
+            found.bound[passed] = 0.0
+            found.varying[passed] = 0.0
+        return found
 
 
 def sensitivity_of(gradient: Any, what: str = "gradient") -> Sensitivity:

@@ -193,9 +193,8 @@ def test_milp_has_the_same_gradients() -> None:
 def test_what_the_engine_left_unfinished_passes_its_gradient() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(3), bounds=(0, 10))
-    m.apart = Disjunction(
-        range(3), rule=lambda m, i: [[m.y[i] - m.y[(i + 1) % 3] >= 2], [m.y[i] - m.y[(i + 1) % 3] <= -2]]
-    )
+    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
+    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     p = gdpnet.project(rules, yhat, gradient="vertex", node_limit=1)
