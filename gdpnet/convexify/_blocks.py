@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from gdpnet.convexify._products import Product, products
+from gdpnet.convexify._products import Product, products, propositions
 from gdpnet.convexify._relaxable import NO_LOGIC, Logic
 from gdpnet.convexify._room import Room
 from gdpnet.errors import RuleError
@@ -207,12 +207,9 @@ def _indicators(data: RuleData, rule: int) -> list[int]:
 
 def _possible(data: RuleData, active: Sequence[bool]) -> bool:
     """Whether truth values satisfy the propositions at all."""
-    clauses = [
-        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else c.literals
-        for c, on in zip(data.clauses, active, strict=True)
-        if on and c.logic
-    ]
-    return not clauses or find_assignment(clauses, {}) is not None
+    if not any(c.logic for c in data.clauses):
+        return True
+    return find_assignment(propositions(data, active), {}) is not None
 
 
 def _tied_booleans(

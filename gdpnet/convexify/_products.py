@@ -54,13 +54,11 @@ def products(
     tied = {abs(n) - 1 for c in below for n in c.literals if data.booleans[abs(n) - 1].tied}
     required = {n: c.guard + 1 for c in below for n in c.literals}
     aliases = {k: n for k, n in (same or {}).items() if n in required}
-    propositions = [
-        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else tuple(c.literals) for c in logic
-    ]
+    said = propositions(data, active)
     found = []
     for literals in _choices(data, rules, clauses, active, exclusive, room):
         values = {k: k + 1 in literals for k in tied}
-        if find_assignment(propositions, values) is None:
+        if find_assignment(said, values) is None:
             continue
         for k, nested in aliases.items():
             if required[nested] in literals:
@@ -72,6 +70,15 @@ def products(
         signed = {k + 1 if true else -(k + 1) for k, true in values.items()}
         found.append(Product(literals | signed, tuple(dict.fromkeys(rows))))
     return found
+
+
+def propositions(data: RuleData, active: Sequence[bool]) -> list[tuple[int, ...]]:
+    """All that logic, and the rules that it names, say about truth values."""
+    return [
+        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else c.literals
+        for c, on in zip(data.clauses, active, strict=True)
+        if on and (c.logic or all(data.booleans[abs(n) - 1].tied for n in c.literals))
+    ]
 
 
 def count_products(data: RuleData, rules: Sequence[int]) -> int:

@@ -61,12 +61,12 @@ def rows_of(
         (sorted((j, round(a, 11)) for j, a in terms if abs(a) > 1e-12), round(b, 11) + 0.0, e)
         for terms, b, e in rows
     ]
-    listed = [row for row in listed if row[0] or row[1] < 0]
+    listed = [row for row in listed if not says_nothing(variables, *row)]
     colour: list[Any] = []
     for j, v in enumerate(variables):
         name = "truth" if v.name.startswith("truth") else v.name
         bounds = round(float(lower[j]), 11), round(float(upper[j]), 11)
-        colour.append(hash((v.kind, name, v.rules, v.term, bounds)))
+        colour.append(hash((v.kind, name, tuple(sorted(v.rules)), v.term, bounds)))
     for _ in range(4):
         seen: list[list[int]] = [[] for _ in variables]
         for terms, b, e in listed:
@@ -78,6 +78,14 @@ def rows_of(
     for terms, b, e in listed:
         found[tuple(sorted((colour[j], a) for j, a in terms)), b, e] += 1
     return found
+
+
+def says_nothing(
+    variables: Sequence[Variable], terms: list[tuple[int, float]], bound: float, equality: bool
+) -> bool:
+    """No entry at all, or that a weight is not negative: a row of the model without variables."""
+    weight = len(terms) == 1 and variables[terms[0][0]].kind == "weight" and terms[0][1] < 0
+    return (not terms or weight) and bound >= 0 and not equality
 
 
 def of_program(program: Program, instance: Any, yhat: np.ndarray) -> Counter[Signature]:
@@ -156,7 +164,11 @@ def comparable(rules: gdpnet.RuleModel) -> bool:
     return math.prod(len(c.literals) for c in rules.data.clauses if not c.logic) <= 150
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+# Logic inside a disjunct gets a helper variable in the chain, and none here: the same set.
+SAME_ENTRIES = [p for p in PROBLEMS if p.name != "logic_inside_disjunct"]
+
+
+@pytest.mark.parametrize("problem", SAME_ENTRIES, ids=lambda p: p.name)
 def test_the_bank(problem: Problem) -> None:
     rules = problem.rules()
     if not comparable(rules):
@@ -175,3 +187,20 @@ def test_the_bank(problem: Problem) -> None:
     for sample in problem.samples[:3]:
         for kind in kinds:
             assert_equal(rules, chain, kind, sample.x or None, sample.yhat)
+
+
+def test_random_rules() -> None:
+    tried = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        rules = random_rules(rng)
+        if not comparable(rules) or relaxable(rules).logic.same:
+            continue  # what is nested and named by logic is rebuilt with helpers
+        (yhat,) = random_predictions(rng, rules.data.outputs)[:1]
+
+        def chain(relaxation: Any, x: Any, yhat: Any, rules: Any = rules) -> Any:
+            return convexify_rules(rules, relaxation=relaxation, x=x, yhat=yhat, prune=False)
+
+        for kind in ("cnf", "dnf", Plan((rules.names[:2],))):
+            tried += assert_equal(rules, chain, kind, None, yhat)
+    assert tried >= 60
