@@ -43,6 +43,9 @@ class Block:
 class Part:
     """Blocks that hang together, over their own variables only.
 
+    Every block has copies of all columns, and their sums, outputs and auxiliaries alike, are the
+    same in all blocks.
+
     Attributes:
         columns: indices of `RuleData.columns`, outputs first, then auxiliaries. A bound that is
             infinite is no bound; a global row of the part stands for it.
@@ -301,7 +304,9 @@ def refuse_unbounded(data: RuleData, part: Part) -> None:
             if a.is_number and a.number:
                 for side in (0, 1) if data.rows[i].equality else (int(a.number > 0),):
                     sides[j][side] = 0.0
-    open_ended = [data.columns[j].name for j, ends in sides.items() if not all(map(math.isfinite, ends))]
+    open_ended = [
+        data.columns[j].name for j, ends in sides.items() if not all(map(math.isfinite, ends))
+    ]
     if open_ended:
         raise RuleError(
             f"The hull needs finite bounds, but {', '.join(open_ended[:8])} "

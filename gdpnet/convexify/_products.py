@@ -152,7 +152,7 @@ def _options(
     literals = clause.literals
     one: list[tuple[int, ...]] = [(literal,) for literal in literals]
     # A clause that names a boolean and its negation decides a whole number.
-    if not all(data.booleans[abs(n) - 1].tied for n in literals) or all(
+    if not any(data.booleans[abs(n) - 1].tied for n in literals) or all(
         a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)
     ):
         return one

@@ -147,7 +147,8 @@ class Program:
         self._choosable = {
             n
             for c in data.clauses
-            if not c.logic and not (c.guard >= 0 and c.name == data.booleans[c.literals[0] - 1].name)
+            if not c.logic
+            and not (c.guard >= 0 and c.name == data.booleans[c.literals[0] - 1].name)
             for n in c.literals
             if n > 0
         }

@@ -158,9 +158,7 @@ class _Writer:
                     same[helper - 1] = -nested
         return same
 
-    def _row(
-        self, name: str, terms: dict[int, float], bound: float, equality: bool = False
-    ) -> int:
+    def _row(self, name: str, terms: dict[int, float], bound: float, equality: bool = False) -> int:
         written = tuple((j, Coefficient(a)) for j, a in terms.items())
         self.rows.append(Row(name, written, Coefficient(bound), equality))
         return len(self.rows) - 1

@@ -14,7 +14,7 @@ from gdpnet.rules._linear import Coefficient
 
 
 class Room:
-    """A linear program over the columns to which rows come and go as on a stack.
+    """A linear program over columns and global rows to which rows come and go as on a stack.
 
     An expression of the inputs is a variable within its range, the same in all rows, and so is its
     product with a column. So rows that are found contradictory are so for every x in the ranges.
@@ -22,6 +22,9 @@ class Room:
     Args:
         data: the rules.
         ranges: range of each input, infinite where it is not known.
+
+    Attributes:
+        empty: whether the global rows leave nothing by themselves.
     """
 
     def __init__(self, data: RuleData, ranges: Sequence[Interval]) -> None:
@@ -37,6 +40,7 @@ class Room:
         self._sizes: list[int] = []
         for j, column in enumerate(data.columns):
             self._column(j, column.lower, column.upper)
+        self.empty = not self.push(data.global_rows)
 
     def push(self, rows: Iterable[int]) -> bool:
         """Add rows; whether a point is left."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import gdpnet
 from gdpnet.convexify import Plan, convexify, convexify_rules
