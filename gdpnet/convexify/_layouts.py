@@ -30,6 +30,7 @@ class Layouts:
         listed: all layouts so far.
         clusters: clusters of each.
         contradictory: whether propositions, or rows whatever the inputs, leave nothing of each.
+        small: whether the dense engine takes each, as far as it was asked.
     """
 
     def __init__(self, rules: RuleModel) -> None:
@@ -37,6 +38,7 @@ class Layouts:
         self.listed: list[Layout] = []
         self.clusters: list[Clusters] = []
         self.contradictory: list[bool] = []
+        self.small: dict[int, bool] = {}
         self._data = self.ready.rules.data
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}

@@ -205,6 +205,11 @@ class LiftedProgram:
             values[:, at] = self._sign[at] * varying[:, which, self._column[at]]
         return values
 
+    @property
+    def weights(self) -> list[int]:
+        """Columns of the products' weights."""
+        return [f + self._positive_parts + self.n - self.d for c in self.first for f in c]
+
     def value_of(self, points: Array) -> Array:
         """Objective value of solutions, `batch`."""
         sized = np.where(self.kinked, np.abs(points), points)

@@ -38,7 +38,9 @@ class WrittenOut:
         self._idle: list[_Model] = []
         self._lock = threading.Lock()
 
-    def solve(self, parameters: Array, weights: Array, threads: int) -> tuple[Array, Array, Array]:
+    def solve(
+        self, parameters: Array, weights: Array, threads: int
+    ) -> tuple[Array, Array, Array, Array]:
         """Solve for a batch.
 
         Args:
@@ -48,13 +50,16 @@ class WrittenOut:
 
         Returns:
             Outputs of the program, `batch x len(program.which)`; values, `batch`; outcomes,
-            `batch`.
+            `batch`; weights of the products, `batch x products`.
         """
         moving = self.program.moving_values(parameters)
         y = np.empty((len(moving), len(self.program.which)))
         value = np.empty(len(moving))
         outcome = np.empty(len(moving), dtype=np.int8)
         cost = weights[self.program.which]
+        columns = np.array(self.program.weights, dtype=np.int64)
+        share = np.ones((len(moving), len(columns)))
+        free = np.flatnonzero(columns >= 0)
 
         def work(span: tuple[int, int]) -> None:
             with self._lock:
@@ -66,6 +71,7 @@ class WrittenOut:
                 if point is not None:
                     y[s] = point[self.program.outputs]
                     value[s] = point[self.program.distances] @ cost
+                    share[s, free] = point[columns[free]]
             with self._lock:
                 self._idle.append(model)
 
@@ -76,7 +82,7 @@ class WrittenOut:
         else:
             with ThreadPoolExecutor(pieces) as pool:
                 list(pool.map(work, pairwise(cuts)))
-        return y, value, outcome
+        return y, value, outcome, share
 
 
 class _Model(ABC):
