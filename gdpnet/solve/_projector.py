@@ -148,10 +148,9 @@ class Projector:
         rules, solver = self.rules, self.solver
         if self.plan is not None:
             solver = "dense" if solver == "auto" else solver
+            merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
             adaptive = self.relaxation == "auto"
-            return _relaxed.solve(
-                rules, x, yhat, invalid, options, mark, self.plan, solver, adaptive
-            )
+            return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
         if solver == "auto":
             solver = "exact" if _exact.AVAILABLE else "milp"
             if solver == "milp":
