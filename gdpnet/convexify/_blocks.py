@@ -1,4 +1,4 @@
-"""How the rules of a sample are convexified: blocks of merged rules, in parts that hang together."""
+"""How the rules of a sample are convexified: blocks of merged rules, in parts."""
 
 from __future__ import annotations
 

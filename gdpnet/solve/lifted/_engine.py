@@ -14,7 +14,9 @@ import numpy as np
 from gdpnet.convexify._blocks import Layout
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve.exact._engine import Instance
+from gdpnet.solve.exact._jacobian import Gradients
 from gdpnet.solve.exact._jit import Array
+from gdpnet.solve.lifted._jacobian import Problem, vjp
 from gdpnet.solve.lifted._kernel import Basis, Output, run
 from gdpnet.solve.lifted._program import Workspace, new_workspace
 from gdpnet.solve.lifted._tables import Extent, extent, largest, sources, tables
@@ -39,6 +41,7 @@ class LiftedSolved:
         weight: weights of the products of the sample's layout, in the layout's order and 0 beyond
             their number, (B, products).
         basis: the final bases (empty arrays where not asked for).
+        problem: what was solved.
     """
 
     y: Array
@@ -46,6 +49,20 @@ class LiftedSolved:
     outcome: Array
     weight: Array
     basis: Basis
+    problem: Problem
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y.
+
+        The gradient with respect to the prediction is that of the start: the caller sets it to 0
+        where the prediction was clipped. Samples without a point pass the gradient on.
+
+        Args:
+            gradient: (B, d).
+        """
+        if len(self.basis.state) < len(gradient):
+            raise ValueError("Solve with detailed=True to keep the bases that derivatives need.")
+        return vjp(self.problem, self.outcome, self.basis, gradient)
 
 
 class LiftedEngine:
@@ -101,10 +118,11 @@ class LiftedEngine:
             weight=np.empty((size, products)),
         )
         basis = _new_basis(size if detailed else 0, self._size)
-        arguments = (
-            *(self._sources, self._tables, number, layout_of_sample),
+        problem = Problem(
+            *(self._sources, self._tables, self._size, number[layout_of_sample]),
             *(instance.bound, instance.varying, np.ascontiguousarray(start), weights),
         )
+        arguments = (problem.src, problem.tab, *problem[3:])
 
         def work(span: tuple[int, int]) -> None:
             try:
@@ -129,7 +147,7 @@ class LiftedEngine:
             cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(work, pairwise(cuts)))
-        return LiftedSolved(*out, basis)
+        return LiftedSolved(*out, basis, problem)
 
     def _numbers(self, layouts: Sequence[Layout]) -> Array:
         """Places of layouts in the tables, which grow where one is new."""

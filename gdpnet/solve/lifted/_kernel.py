@@ -17,12 +17,8 @@ from numba import njit
 
 from gdpnet.solve.exact._dictionary import (
     AGE,
-    BASIC,
-    FEASIBILITY,
-    KINK,
     LOWER,
     LOWER_SOURCE,
-    N_BASIC,
     NONBASIC,
     PLACE,
     SLOPE,
@@ -40,8 +36,20 @@ from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 from gdpnet.solve.exact._simplex import INFEASIBLE, OPTIMAL, TROUBLE, dual_simplex, refactor
 from gdpnet.solve.lifted._program import (
     ABSENT,
+    FIRST,
+    HIGH,
+    INCLUDED,
+    LOW,
+    NEAREST,
+    POINT,
     PRESENT,
     REFERENCE,
+    SHIFT,
+    SOURCE,
+    STATE,
+    WEIGHTS,
+    ZERO,
+    block_span,
     bound_source,
     dictionary,
     load_part,
@@ -104,39 +112,20 @@ def product_holds(tab, part, work, product, z):
 
 
 @outlined
-def solve_product(tab, part, work, n, d, product, cutoff):
-    """The nearest point of a product, in the dictionary; an outcome of the dual simplex."""
-    rows = work.local
-    dic = dictionary(work, n)
-    start_dictionary(dic, work.low[:n], work.high[:n], work.zeros[:d], work.weights[:d])
-    g = tab.part_global[part]
-    members = tab.product_row[product]
-    for r in range(g + tab.product_row[product + 1] - members):
-        i = r if r < g else tab.member[members + r - g]
-        if not enforce(dic, rows, i):
-            return INFEASIBLE
-    return settled(dic, rows, cutoff)
-
-
-@inner
-def settled(dic, rows, cutoff):
+def settle(dic, rows, cutoff):
     """The dual simplex, again where its basis does not give what its rows ask for."""
-    outcome = TROUBLE
-    for attempt in range(3):
+    for attempt in range(4):
         if attempt == 2:
             reset_basis(dic)
         outcome = dual_simplex(dic, rows, cutoff)
         if outcome == OPTIMAL:
             if dic.counts[AGE] == 0 or tight(dic, rows):
-                break
-            if refactor(dic, rows):
-                outcome = dual_simplex(dic, rows, cutoff)
-                if outcome != OPTIMAL or tight(dic, rows):
-                    break
-            outcome = TROUBLE
+                return OPTIMAL
+            if not refactor(dic, rows):
+                reset_basis(dic)
         elif outcome != TROUBLE:
-            break
-    return outcome
+            return outcome
+    return TROUBLE
 
 
 @inner
@@ -151,34 +140,47 @@ def tight(dic, rows):
 
 
 @outlined
+def solve_product(tab, part, work, n, d, product, cutoff):
+    """The nearest point of a product, in the dictionary; an outcome of the dual simplex."""
+    rows, lines = work.local, work.columns
+    dic = dictionary(work, n)
+    start_dictionary(dic, lines[LOW][:n], lines[HIGH][:n], lines[ZERO][:d], lines[WEIGHTS][:d])
+    g = tab.part_global[part]
+    members = tab.product_row[product]
+    for r in range(g + tab.product_row[product + 1] - members):
+        if not enforce(dic, rows, r if r < g else tab.member[members + r - g]):
+            return INFEASIBLE
+    return settle(dic, rows, cutoff)
+
+
+@outlined
 def nearest_of_blocks(tab, part, work, n, d, offset):
     """Nearest points and least distances of all blocks.
 
     Returns:
         (outcome, block that is farthest).
     """
+    blocks, products, points = work.blocks, work.products, work.points
     farthest = 0
     first = tab.part_block[part]
-    for j in range(n):
-        work.point[j] = 0.0
     for b in range(tab.part_block[part + 1] - first):
-        begin, end = tab.block_product[first + b], tab.block_product[first + b + 1]
+        begin, end = block_span(tab, first + b, offset)
         best = np.inf
         nearest = -1
         for k in range(begin, end):
-            work.state[k - offset] = PRESENT
-            if nearest < 0 and product_holds(tab, part, work, k, work.point):
+            products[STATE, k] = PRESENT
+            if nearest < 0 and product_holds(tab, part, work, offset + k, work.columns[ZERO]):
                 best = 0.0
                 nearest = k
                 for j in range(n):
-                    work.points[b, j] = 0.0
+                    points[b, j] = 0.0
         if nearest < 0:
             for k in range(begin, end):
-                outcome = solve_product(tab, part, work, n, d, k, best)
+                outcome = solve_product(tab, part, work, n, d, offset + k, best)
                 if outcome == TROUBLE:
                     return FAILED, farthest
                 if outcome == INFEASIBLE:
-                    work.state[k - offset] = ABSENT
+                    products[STATE, k] = ABSENT
                 elif outcome == OPTIMAL:
                     dic = dictionary(work, n)
                     found = distance_of(dic)
@@ -186,35 +188,37 @@ def nearest_of_blocks(tab, part, work, n, d, offset):
                         best = found
                         nearest = k
                         for j in range(n):
-                            work.points[b, j] = dic.real[VALUE, j]
+                            points[b, j] = dic.real[VALUE, j]
             if nearest < 0:
                 return CONTRADICTORY, farthest
-        work.state[nearest - offset] = REFERENCE
-        work.value[b] = best
-        work.nearest[b] = nearest
-        work.included[b] = False
-        if best > work.value[farthest]:
+        products[STATE, nearest] = REFERENCE
+        blocks[NEAREST, b] = nearest
+        blocks[INCLUDED, b] = 0
+        points[b, n] = best
+        if best > points[farthest, n]:
             farthest = b
     return SOLVED, farthest
 
 
 @outlined
-def include_missed(tab, part, work):
+def include_missed(tab, part, work, offset):
     """Includes the blocks whose products all miss the point.  False if there is none."""
+    blocks, point = work.blocks, work.columns[POINT]
     first = tab.part_block[part]
     missed = False
     for b in range(tab.part_block[part + 1] - first):
-        if work.included[b]:
+        if blocks[INCLUDED, b] != 0:
             continue
-        holds = product_holds(tab, part, work, work.nearest[b], work.point)
+        holds = product_holds(tab, part, work, offset + blocks[NEAREST, b], point)
         if not holds:
-            for k in range(tab.block_product[first + b], tab.block_product[first + b + 1]):
-                if product_holds(tab, part, work, k, work.point):
+            begin, end = block_span(tab, first + b, offset)
+            for k in range(begin, end):
+                if product_holds(tab, part, work, offset + k, point):
                     holds = True
-                    work.nearest[b] = k
+                    blocks[NEAREST, b] = k
                     break
         if not holds:
-            work.included[b] = True
+            blocks[INCLUDED, b] = 1
             missed = True
     return missed
 
@@ -226,221 +230,202 @@ def solve_program(tab, part, work, n, d, offset):
     Returns:
         (outcome, columns, value).
     """
-    rows = work.lifted
-    first = tab.part_block[part]
-    for b in range(tab.part_block[part + 1] - first):
-        if not work.included[b]:
-            for k in range(tab.block_product[first + b], tab.block_product[first + b + 1]):
-                # Out of the program, but not forgotten: it may be included later.
-                work.state[k - offset] = -1 - work.state[k - offset]
+    rows, lines = work.lifted, work.columns
     columns, count = write_program(tab, part, work, n, d, offset)
-    for b in range(tab.part_block[part + 1] - first):
-        if not work.included[b]:
-            for k in range(tab.block_product[first + b], tab.block_product[first + b + 1]):
-                work.state[k - offset] = -1 - work.state[k - offset]
     dic = dictionary(work, columns)
+    # The dictionary's lines of bounds are copied from themselves.
+    for j in range(columns):
+        dic.real[LOWER, j] = 0.0
+        dic.real[UPPER, j] = np.inf
     start_dictionary(
-        dic, work.zeros[:columns], work.infinite[:columns], work.zeros[: 2 * d],
-        work.weights[: 2 * d],
-    )  # fmt: skip
+        dic, dic.real[LOWER], dic.real[UPPER], lines[ZERO][: 2 * d], lines[WEIGHTS][: 2 * d]
+    )
     for i in range(count):
         if not enforce(dic, rows, i):
             return CONTRADICTORY, columns, np.inf
-    outcome = settled(dic, rows, np.inf)
+    outcome = settle(dic, rows, np.inf)
     if outcome == INFEASIBLE:
         return CONTRADICTORY, columns, np.inf
     if outcome != OPTIMAL:
         return FAILED, columns, np.inf
     for j in range(n):
-        work.point[j] = dic.real[VALUE, d + j]
+        lines[POINT, j] = dic.real[VALUE, d + j]
         if j < d:
-            work.point[j] = dic.real[VALUE, j] - dic.real[VALUE, d + j]
+            lines[POINT, j] = dic.real[VALUE, j] - dic.real[VALUE, d + j]
     return SOLVED, columns, distance_of(dic)
 
 
 @inner
 def write_weights(tab, part, work, n, d, offset, columns, weight):
     """Writes the weights of a part's products; `columns` is 0 where no program was solved."""
+    blocks, products = work.blocks, work.products
     first = tab.part_block[part]
-    dic = dictionary(work, max(columns, 1))
     for b in range(tab.part_block[part + 1] - first):
-        begin, end = (
-            tab.block_product[first + b] - offset,
-            tab.block_product[first + b + 1] - offset,
-        )
+        begin, end = block_span(tab, first + b, offset)
+        reference = blocks[NEAREST, b]
         rest = 1.0
-        for k in range(begin, end):
-            weight[k] = 0.0
-            if columns > 0 and work.included[b] and work.state[k] == PRESENT:
-                weight[k] = min(max(dic.real[VALUE, work.first[k] + d + n], 0.0), 1.0)
-                rest -= weight[k]
-        weight[work.nearest[b] - offset] = max(rest, 0.0)
+        if columns > 0 and blocks[INCLUDED, b] != 0:
+            dic = dictionary(work, columns)
+            for k in range(begin, end):
+                if products[STATE, k] == PRESENT:
+                    weight[k] = min(max(dic.real[VALUE, products[FIRST, k] + d + n], 0.0), 1.0)
+                    rest -= weight[k]
+                elif products[STATE, k] == REFERENCE:
+                    reference = k
+        weight[reference] = max(rest, 0.0)
 
 
 @inner
-def keep(basis, s, at, column, row, value):
-    """Keeps one column of the final basis and a tight row."""
-    if column >= 0:
-        basis.column[s, at] = column
-        basis.value[s, at] = value
-    if row >= 0:
-        basis.row[s, at] = row
+def active_source(dic, j):
+    """Whether a column that is not basic rests on its upper bound, and where the bound is from."""
+    if dic.real[VALUE, j] == dic.real[UPPER, j]:
+        return True, dic.slots[UPPER_SOURCE, j]
+    return False, dic.slots[LOWER_SOURCE, j]
 
 
 @outlined
-def keep_program_basis(work, columns, basis, s, at):
+def keep_program_basis(work, columns, column, row, value):
     """Keeps the final basis of a program.  Returns the number of its columns."""
     dic = dictionary(work, columns)
     count = 0
     tight_rows = 0
     for j in range(columns):
         if dic.slots[PLACE, j] >= 0:
-            keep(basis, s, at + count, j, -1, dic.real[VALUE, j])
+            column[count] = j
+            value[count] = dic.real[VALUE, j]
             count += 1
     for p in range(columns):
-        j = dic.slots[NONBASIC, p]
-        if j >= columns:
-            keep(basis, s, at + tight_rows, -1, j - columns, 0.0)
+        if dic.slots[NONBASIC, p] >= columns:
+            row[tight_rows] = dic.slots[NONBASIC, p] - columns
             tight_rows += 1
     for j in range(columns):
         if dic.slots[PLACE, j] < 0 and dic.real[VALUE, j] != 0.0:
-            up = dic.real[VALUE, j] == dic.real[UPPER, j]
-            row = dic.slots[UPPER_SOURCE, j] if up else dic.slots[LOWER_SOURCE, j]
-            keep(basis, s, at + count, j, row, dic.real[VALUE, j])
+            column[count] = j
+            value[count] = dic.real[VALUE, j]
+            _, row[count] = active_source(dic, j)
             count += 1
     return count
 
 
 @inner
 def row_from(work, count, source):
-    """The row of the program that comes from a source; all of one product."""
+    """The row of the program of a single product that comes from a source."""
     for row in range(count):
-        if work.source[row] == source:
+        if work.rows[SOURCE, row] == source:
             return row
     return -1
 
 
 @outlined
-def keep_product_basis(work, n, d, rows, basis, s, at):
+def keep_product_basis(work, n, d, rows, column, row, value):
     """Keeps the final basis of a product as one of the program of that product alone."""
     dic = dictionary(work, n)
     count = 0
     tight_rows = 0
     for j in range(n):
         if dic.slots[PLACE, j] >= 0:
-            column = j if j < d and dic.real[SLOPE, j] > 0.0 else d + j
-            keep(basis, s, at + count, column, -1, abs(dic.real[VALUE, j]))
+            column[count] = j if j < d and dic.real[SLOPE, j] > 0.0 else d + j
+            value[count] = abs(dic.real[VALUE, j])
             count += 1
     for p in range(n):
-        i = dic.slots[NONBASIC, p] - n
-        if i >= 0:
-            keep(basis, s, at + tight_rows, -1, row_from(work, rows, i), 0.0)
+        if dic.slots[NONBASIC, p] >= n:
+            row[tight_rows] = row_from(work, rows, dic.slots[NONBASIC, p] - n)
             tight_rows += 1
     for j in range(n):
-        value = dic.real[VALUE, j]
-        if dic.slots[PLACE, j] >= 0 or value == 0.0:
-            continue
-        up = value == dic.real[UPPER, j]
-        source = dic.slots[UPPER_SOURCE, j] if up else dic.slots[LOWER_SOURCE, j]
-        if source < 0:
-            source = bound_source(n, j, up)
-        column = j if j < d and value > 0.0 else d + j
-        keep(basis, s, at + count, column, row_from(work, rows, source), abs(value))
-        count += 1
+        if dic.slots[PLACE, j] < 0 and dic.real[VALUE, j] != 0.0:
+            upper, source = active_source(dic, j)
+            if source < 0:
+                source = bound_source(n, j, upper)
+            column[count] = j if j < d and dic.real[VALUE, j] > 0.0 else d + j
+            value[count] = abs(dic.real[VALUE, j])
+            row[count] = row_from(work, rows, source)
+            count += 1
     return count
 
 
 @outlined
-def solve_part(src, tab, part, work, n, d, offset, out, basis, s, slot, at):
-    """Solves a part and writes its results.
+def keep_basis(tab, part, work, n, d, offset, columns, state, column, row, value):
+    """Keeps the final basis of a part.  Returns the number of its columns."""
+    blocks, products = work.blocks, work.products
+    first = tab.part_block[part]
+    single = -1
+    for b in range(tab.part_block[part + 1] - first):
+        begin, end = block_span(tab, first + b, offset)
+        for k in range(begin, end):
+            if blocks[INCLUDED, b] == 0:
+                products[STATE, k] = ABSENT
+            elif columns == 0:
+                single = blocks[NEAREST, b]
+                products[STATE, k] = REFERENCE if k == single else ABSENT
+            state[k] = products[STATE, k]
+    if columns > 0:
+        return keep_program_basis(work, columns, column, row, value)
+    _, rows = write_program(tab, part, work, n, d, offset)
+    solve_product(tab, part, work, n, d, offset + single, np.inf)
+    return keep_product_basis(work, n, d, rows, column, row, value)
 
-    Args:
-        offset: first product of the layout.
-        slot: number of the part in the layout.
-        at: where its basis begins.
+
+@outlined
+def solve_part(src, tab, part, work, n, d, offset, y, weight):
+    """Solves a part and writes its outputs and weights.
 
     Returns:
-        (outcome, value, end of its basis).
+        (outcome, value, columns of the last program, 0 where none was needed).
     """
+    blocks, lines = work.blocks, work.columns
+    columns = 0
     outcome, farthest = nearest_of_blocks(tab, part, work, n, d, offset)
     if outcome != SOLVED:
-        return outcome, np.inf, at
+        return outcome, np.inf, columns
     for j in range(n):
-        work.point[j] = work.points[farthest, j]
-    value = work.value[farthest]
-    work.included[farthest] = True
-    columns = 0
-    while include_missed(tab, part, work):
+        lines[POINT, j] = work.points[farthest, j]
+    value = work.points[farthest, n]
+    blocks[INCLUDED, farthest] = 1
+    while include_missed(tab, part, work, offset):
         outcome, columns, value = solve_program(tab, part, work, n, d, offset)
         if outcome != SOLVED:
-            return outcome, np.inf, at
-    write_weights(tab, part, work, n, d, offset, columns, out.weight[s])
+            return outcome, np.inf, columns
+    write_weights(tab, part, work, n, d, offset, columns, weight)
     for k in range(d):
         j = tab.column[tab.part_column[part] + k]
-        out.y[s, j] = min(max(work.shift[k] + work.point[k], src.lower[j]), src.upper[j])
-    if basis.state.shape[0] > 0:
-        first = tab.part_block[part]
-        for b in range(tab.part_block[part + 1] - first):
-            for k in range(tab.block_product[first + b], tab.block_product[first + b + 1]):
-                here = work.included[b]
-                if columns == 0:
-                    here = here and k == work.nearest[b]
-                basis.state[s, k - offset] = work.state[k - offset] if here else ABSENT
-        count = 0
-        if columns > 0:
-            count = keep_program_basis(work, columns, basis, s, at)
-        elif value > 0.0:
-            for k in range(tab.block_product[tab.part_block[part]] - offset,
-                           tab.block_product[tab.part_block[part + 1]] - offset):  # fmt: skip
-                work.state[k] = basis.state[s, k]
-            _, rows = write_program(tab, part, work, n, d, offset)
-            solve_product(tab, part, work, n, d, work.nearest[farthest], np.inf)
-            count = keep_product_basis(work, n, d, rows, basis, s, at)
-        basis.count[s, slot] = count
-        at += count
-    return SOLVED, value, at
+        y[j] = min(max(lines[SHIFT, k] + lines[POINT, k], src.lower[j]), src.upper[j])
+    return SOLVED, value, columns
 
 
 def _compile(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
-    def run(begin, end, src, tab, number, layout, bound, varying, start, weights, work, out, basis):
-        """Solves the samples [begin, end).
-
-        Args:
-            src: rows of the rules.
-            tab: layouts.
-            number: a layout's place in the tables, by the caller's number, (layouts,).
-            layout: the caller's number of each sample's layout, (B,).
-            bound: right sides, (B, m).
-            varying: coefficients that depend on x, (B, k, n).
-            start: predictions within the bounds, (B, d).
-            weights: (d,).
-        """
+    def run(begin, end, src, tab, layout, bound, varying, start, weights, work, out, basis):
+        """Solves the samples [begin, end); `layout` is their place in the tables."""
         _ = stamp
+        detailed = basis.state.shape[0] > 0
         for s in range(begin, end):
-            chosen = number[layout[s]]
-            first = tab.layout_part[chosen]
+            first = tab.layout_part[layout[s]]
             offset = tab.block_product[tab.part_block[first]]
             out.outcome[s] = SOLVED
-            value = 0.0
+            out.value[s] = 0.0
             at = 0
             for j in range(out.y.shape[1]):
                 out.y[s, j] = start[s, j]
             for k in range(out.weight.shape[1]):
                 out.weight[s, k] = 0.0
-            for part in range(first, tab.layout_part[chosen + 1]):
-                n, d = load_part(
-                    src, tab, part, work, start[s], weights, bound[s], varying[s]
-                )  # fmt: skip
-                outcome, least, at = solve_part(
-                    src, tab, part, work, n, d, offset, out, basis, s, part - first, at
+            for part in range(first, tab.layout_part[layout[s] + 1]):
+                n, d = load_part(src, tab, part, work, start[s], weights, bound[s], varying[s])
+                outcome, value, columns = solve_part(
+                    src, tab, part, work, n, d, offset, out.y[s], out.weight[s]
                 )
-                out.outcome[s] = max(out.outcome[s], outcome)
-                value += least
-            out.value[s] = value
-            if out.outcome[s] != SOLVED:
-                for j in range(out.y.shape[1]):
-                    out.y[s, j] = np.nan
+                out.value[s] += value
+                if outcome != SOLVED:
+                    out.outcome[s] = outcome
+                    for j in range(out.y.shape[1]):
+                        out.y[s, j] = np.nan
+                    break
+                if detailed:
+                    count = keep_basis(
+                        tab, part, work, n, d, offset, columns, basis.state[s],
+                        basis.column[s][at:], basis.row[s][at:], basis.value[s][at:],
+                    )  # fmt: skip
+                    basis.count[s, part - first] = count
+                    at += count
 
     return run
 

@@ -23,32 +23,40 @@ from gdpnet.solve.exact._dictionary import FEASIBILITY, N_COUNT, N_INDEX, N_REAL
 from gdpnet.solve.exact._jit import Array, inner, outlined
 from gdpnet.solve.lifted._tables import Extent, Sources
 
-# What a product is in the program.
-ABSENT, PRESENT, REFERENCE = 0, 1, 2
+# Lines of `Workspace.columns`: of a part's columns, measured from `SHIFT`. That is the prediction,
+# or the lower bound of an auxiliary. Weights are those of P and of Q.
+LOW, HIGH, SHIFT, WEIGHTS, POINT, ZERO = range(6)
+N_LINES = 6
+
+# Lines of `Workspace.rows`: the product of each row of the program, and where it comes from: a row
+# of the part, or see `bound_source`.
+OWNER, SOURCE = range(2)
+
+# Lines of `Workspace.products`: the first column of a product's copy, and what the product is.
+FIRST, STATE = range(2)
+ABSENT, PRESENT, REFERENCE = range(3)
+
+# Lines of `Workspace.blocks`: the nearest product, or the one that holds the point, and whether
+# the program has the block.
+NEAREST, INCLUDED = range(2)
+
+# In `Workspace.implied`: bounds of a column that a row of the product makes redundant (bits).
+UPPER_IMPLIED, LOWER_IMPLIED = 1, 2
 
 
 class Workspace(NamedTuple):
     """Memory of one thread; nothing is allocated for a sample."""
 
     local: Rows  # rows of the part for one product, measured from the prediction
-    scale: Array  # of those rows, (m,)
     lifted: Rows  # rows of the program
-    owner: Array  # product of each row of the program
-    source: Array  # where it comes from: a row of the part, or see `bound_source`
+    scale: Array  # of the part's rows, (m,)
     place: Array  # a column of the rules in the part, (n,)
-    low: Array  # bounds measured from the prediction, (n,)
-    high: Array
-    shift: Array  # the prediction; lower bounds for auxiliaries, (n,)
-    weights: Array  # of P and of Q, (2 n,)
-    zeros: Array  # columns of the program
-    infinite: Array
-    first: Array  # first column of each product's copy
-    state: Array  # ABSENT, PRESENT or REFERENCE, by product
-    value: Array  # least distance of each block
-    nearest: Array  # product that has it, then the one that holds the point
-    included: Array  # whether the program has the block
-    points: Array  # nearest point of each block, (blocks, n)
-    point: Array  # (n,)
+    implied: Array  # (n,)
+    columns: Array  # (N_LINES, 2 n)
+    rows: Array  # (2, rows of the program)
+    products: Array  # (2, products of the layout)
+    blocks: Array  # (2, blocks of the part)
+    points: Array  # nearest point of each block, and behind it its distance, (blocks, n + 1)
     real: Array  # memory of the dictionaries, whose size is the program's
     slots: Array
     tableau: Array
@@ -62,37 +70,28 @@ def new_workspace(src: Sources, size: Extent) -> Workspace:
     """Memory for one thread."""
     n, c = src.lower.size, size.columns
 
-    def rows(m: int, entries: int) -> Rows:
+    def rows() -> Rows:
         return Rows(
-            start=np.zeros(m + 1, np.int64),
-            column=np.zeros(entries, np.int64),
-            coefficient=np.zeros(entries),
-            rhs=np.zeros(m),
-            tolerance=np.zeros(m),
-            equality=np.zeros(m, np.bool_),
+            start=np.zeros(size.rows + 1, np.int64),
+            column=np.zeros(size.entries, np.int64),
+            coefficient=np.zeros(size.entries),
+            rhs=np.zeros(size.rows),
+            tolerance=np.zeros(size.rows),
+            equality=np.zeros(size.rows, np.bool_),
             integer=np.zeros(c, np.bool_),
         )
 
     return Workspace(
-        local=rows(size.rows, size.entries),
+        local=rows(),
+        lifted=rows(),
         scale=np.ones(size.rows),
-        lifted=rows(size.rows, size.entries),
-        owner=np.zeros(size.rows, np.int64),
-        source=np.zeros(size.rows, np.int64),
         place=np.zeros(n, np.int64),
-        low=np.zeros(n),
-        high=np.zeros(n),
-        shift=np.zeros(n),
-        weights=np.zeros(2 * n),
-        zeros=np.zeros(c),
-        infinite=np.full(c, np.inf),
-        first=np.zeros(size.products, np.int64),
-        state=np.zeros(size.products, np.int8),
-        value=np.zeros(size.blocks),
-        nearest=np.zeros(size.blocks, np.int64),
-        included=np.zeros(size.blocks, np.bool_),
-        points=np.zeros((size.blocks, n)),
-        point=np.zeros(n),
+        implied=np.zeros(n, np.int8),
+        columns=np.zeros((N_LINES, 2 * n)),
+        rows=np.zeros((2, size.rows), np.int64),
+        products=np.zeros((2, size.products), np.int64),
+        blocks=np.zeros((2, size.blocks), np.int64),
+        points=np.zeros((size.blocks, n + 1)),
         real=np.zeros(N_REAL * c),
         slots=np.zeros(N_INDEX * c, np.int64),
         tableau=np.zeros(c * c),
@@ -118,6 +117,12 @@ def dictionary(work, n):
 
 
 @inner
+def block_span(tab, block, offset):
+    """The products of a block, counted from `offset`, the first product of the layout."""
+    return tab.block_product[block] - offset, tab.block_product[block + 1] - offset
+
+
+@inner
 def outputs_of(src, tab, part):
     """How many of a part's columns are outputs."""
     count = 0
@@ -133,17 +138,18 @@ def load_part(src, tab, part, work, start, weights, bound, varying):
     first = tab.part_column[part]
     n = tab.part_column[part + 1] - first
     d = outputs_of(src, tab, part)
+    lines = work.columns
     for k in range(n):
         j = tab.column[first + k]
         work.place[j] = k
         if k < d:
-            work.shift[k] = start[j]
-            work.weights[k] = weights[j]
-            work.weights[d + k] = weights[j]
+            lines[SHIFT, k] = start[j]
+            lines[WEIGHTS, k] = weights[j]
+            lines[WEIGHTS, d + k] = weights[j]
         else:
-            work.shift[k] = src.lower[j]
-        work.low[k] = src.lower[j] - work.shift[k]
-        work.high[k] = src.upper[j] - work.shift[k]
+            lines[SHIFT, k] = src.lower[j]
+        lines[LOW, k] = src.lower[j] - lines[SHIFT, k]
+        lines[HIGH, k] = src.upper[j] - lines[SHIFT, k]
     rows = work.local
     at = 0
     for r in range(tab.part_row[part + 1] - tab.part_row[part]):
@@ -164,7 +170,7 @@ def load_part(src, tab, part, work, start, weights, bound, varying):
             rows.column[at] = work.place[j]
             rows.coefficient[at] = a
             at += 1
-            slack -= a * work.shift[work.place[j]]
+            slack -= a * lines[SHIFT, work.place[j]]
         work.scale[r] = factor
         rows.rhs[r] = slack
         rows.equality[r] = src.equality[i]
@@ -174,8 +180,14 @@ def load_part(src, tab, part, work, start, weights, bound, varying):
 
 @inner
 def bound_source(n, j, upper):
-    """The source of a bound of column j; sources from -1 - 2 n on are signs."""
+    """The source of a row that is a bound of column j."""
     return -1 - j if upper else -1 - n - j
+
+
+@inner
+def sign_source(n):
+    """The source of a row that is the sign of a column."""
+    return -1 - 2 * n
 
 
 @inner
@@ -190,8 +202,8 @@ def put(rows, at, column, coefficient):
 def put_copy(work, at, d, j, a, product, begin, end):
     """Writes `a u_j` of a product of the block [begin, end)."""
     rows = work.lifted
-    if work.state[product] == PRESENT:
-        f = work.first[product]
+    if work.products[STATE, product] == PRESENT:
+        f = work.products[FIRST, product]
         if j < d:
             at = put(rows, at, f + j, a)
         return put(rows, at, f + d + j, a if j >= d else -a)
@@ -199,8 +211,8 @@ def put_copy(work, at, d, j, a, product, begin, end):
         at = put(rows, at, j, a)
     at = put(rows, at, d + j, a if j >= d else -a)
     for other in range(begin, end):
-        if work.state[other] == PRESENT:
-            f = work.first[other]
+        if work.products[STATE, other] == PRESENT:
+            f = work.products[FIRST, other]
             if j < d:
                 at = put(rows, at, f + j, -a)
             at = put(rows, at, f + d + j, -a if j >= d else a)
@@ -211,52 +223,73 @@ def put_copy(work, at, d, j, a, product, begin, end):
 def close_row(work, row, at, base, product, begin, end, slack, tolerance, equality, source):
     """Writes `- weight slack` and the right side of a row."""
     rows = work.lifted
-    if work.state[product] == PRESENT:
-        at = put(rows, at, work.first[product] + base, -slack)
+    if work.products[STATE, product] == PRESENT:
+        at = put(rows, at, work.products[FIRST, product] + base, -slack)
         rows.rhs[row] = 0.0
     else:
         rows.rhs[row] = slack
         for other in range(begin, end):
-            if work.state[other] == PRESENT:
-                at = put(rows, at, work.first[other] + base, slack)
+            if work.products[STATE, other] == PRESENT:
+                at = put(rows, at, work.products[FIRST, other] + base, slack)
     rows.tolerance[row] = tolerance
     rows.equality[row] = equality
-    work.owner[row] = product
-    work.source[row] = source
+    work.rows[OWNER, row] = product
+    work.rows[SOURCE, row] = source
     rows.start[row + 1] = at
     return at
 
 
+@inner
+def mark_implied(work, n, i):
+    """Marks a bound that a row with one entry makes redundant."""
+    local, lines = work.local, work.columns
+    e = local.start[i]
+    if local.start[i + 1] != e + 1 or local.coefficient[e] == 0.0:
+        return
+    j = local.column[e]
+    bound = local.rhs[i] / local.coefficient[e]
+    both = local.equality[i]
+    if (both or local.coefficient[e] > 0.0) and bound < lines[HIGH, j]:
+        work.implied[j] |= UPPER_IMPLIED
+    if (both or local.coefficient[e] < 0.0) and bound > lines[LOW, j]:
+        work.implied[j] |= LOWER_IMPLIED
+
+
 @outlined
 def write_program(tab, part, work, n, d, offset):
-    """Writes the program of the products that are not absent.
+    """Writes the program of the included blocks' products that are not absent.
 
-    Args:
-        offset: first product of the layout; states are counted from it.
+    States of products are counted from `offset`, the first product of the layout.
 
     Returns:
         (columns, rows).
     """
-    local, rows = work.local, work.lifted
+    local, rows, products = work.local, work.lifted, work.products
     base = d + n
     columns = base
     row = 0
     at = 0
     g = tab.part_global[part]
-    for b in range(tab.part_block[part], tab.part_block[part + 1]):
-        begin, end = tab.block_product[b] - offset, tab.block_product[b + 1] - offset
+    first = tab.part_block[part]
+    for b in range(tab.part_block[part + 1] - first):
+        if work.blocks[INCLUDED, b] == 0:
+            continue
+        begin, end = block_span(tab, first + b, offset)
         others = 0
         for k in range(begin, end):
-            if work.state[k] == PRESENT:
-                work.first[k] = columns
+            if products[STATE, k] == PRESENT:
+                products[FIRST, k] = columns
                 columns += base + 1
                 others += 1
         for k in range(begin, end):
-            if work.state[k] <= ABSENT:
+            if products[STATE, k] == ABSENT:
                 continue
+            for j in range(n):
+                work.implied[j] = 0
             members = tab.product_row[offset + k]
             for r in range(g + tab.product_row[offset + k + 1] - members):
                 i = r if r < g else tab.member[members + r - g]
+                mark_implied(work, n, i)
                 for e in range(local.start[i], local.start[i + 1]):
                     a, j = local.coefficient[e], local.column[e]
                     at = put_copy(work, at, d, j, a, k, begin, end)
@@ -266,29 +299,32 @@ def write_program(tab, part, work, n, d, offset):
                 )  # fmt: skip
                 row += 1
             for j in range(n):
-                for upper in range(1, -1, -1):
-                    if upper == 0 and j >= d:
+                for side in range(2):
+                    upper = side == 0
+                    if work.implied[j] & (UPPER_IMPLIED if upper else LOWER_IMPLIED) != 0:
                         continue
-                    bound = work.high[j] if upper == 1 else -work.low[j]
-                    at = put_copy(work, at, d, j, 1.0 if upper == 1 else -1.0, k, begin, end)
+                    if not upper and j >= d:
+                        continue
+                    bound = work.columns[HIGH, j] if upper else -work.columns[LOW, j]
+                    at = put_copy(work, at, d, j, 1.0 if upper else -1.0, k, begin, end)
                     at = close_row(
                         work, row, at, base, k, begin, end,
-                        bound, FEASIBILITY * max(1.0, bound), False,
-                        bound_source(n, j, upper == 1),
+                        bound, FEASIBILITY * max(1.0, bound), False, bound_source(n, j, upper),
                     )  # fmt: skip
                     row += 1
-            if work.state[k] == REFERENCE and others > 0:
-                for c in range(base + 1):
-                    if c < base:
-                        at = put(rows, at, c, -1.0)
-                    for other in range(begin, end):
-                        if work.state[other] == PRESENT:
-                            at = put(rows, at, work.first[other] + c, 1.0)
-                    rows.rhs[row] = 1.0 if c == base else 0.0
-                    rows.tolerance[row] = FEASIBILITY
-                    rows.equality[row] = False
-                    work.owner[row] = k
-                    work.source[row] = -1 - 2 * n
-                    rows.start[row + 1] = at
-                    row += 1
+            if products[STATE, k] == PRESENT or others == 0:
+                continue
+            for c in range(base + 1):
+                if c < base:
+                    at = put(rows, at, c, -1.0)
+                for other in range(begin, end):
+                    if products[STATE, other] == PRESENT:
+                        at = put(rows, at, products[FIRST, other] + c, 1.0)
+                rows.rhs[row] = 1.0 if c == base else 0.0
+                rows.tolerance[row] = FEASIBILITY
+                rows.equality[row] = False
+                work.rows[OWNER, row] = k
+                work.rows[SOURCE, row] = sign_source(n)
+                rows.start[row + 1] = at
+                row += 1
     return columns, row

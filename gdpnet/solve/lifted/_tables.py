@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -103,9 +104,7 @@ def sources(data: RuleData) -> Sources:
         count += moving
     raw = np.array(value, dtype=np.float64)
     place = np.array(varying, dtype=np.int64)
-    largest = np.array(
-        [np.abs(raw[a:b]).max(initial=0.0) for a, b in zip(start[:-1], start[1:], strict=True)]
-    )
+    largest = np.array([np.abs(raw[a:b]).max(initial=0.0) for a, b in pairwise(start)])
     scale = np.where(place >= 0, 1.0, power_of_two(largest))
     return Sources(
         outputs=data.outputs,
