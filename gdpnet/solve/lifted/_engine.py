@@ -173,7 +173,8 @@ class LiftedEngine:
 def _new_basis(samples: int, size: Extent) -> Basis:
     return Basis(
         state=np.zeros((samples, size.products), dtype=np.int8),
-        count=np.zeros((samples, size.parts), dtype=np.int64),
+        rank=np.zeros((samples, size.all_blocks), dtype=np.int32),
+        size=np.zeros((samples, size.parts), dtype=np.int64),
         column=np.empty((samples, size.basis), dtype=np.int32),
         row=np.empty((samples, size.basis), dtype=np.int32),
         value=np.empty((samples, size.basis)),

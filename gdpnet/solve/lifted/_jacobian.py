@@ -20,11 +20,10 @@ from gdpnet.solve.exact._jacobian import Gradients, solve_in_place
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, source_stamp
 from gdpnet.solve.lifted._kernel import SOLVED, Basis
 from gdpnet.solve.lifted._program import (
-    ABSENT,
     FIRST,
-    INCLUDED,
     OWNER,
     PRESENT,
+    RANK,
     SHIFT,
     SOURCE,
     STATE,
@@ -76,16 +75,14 @@ def vjp(problem: Problem, outcome: Array, basis: Basis, gradient: Array) -> Grad
 
 
 @inner
-def restore(tab, part, work, offset, state):
+def restore(tab, part, work, offset, state, rank):
     """Brings back which products the final program has."""
     first = tab.part_block[part]
     for b in range(tab.part_block[part + 1] - first):
         begin, end = block_span(tab, first + b, offset)
-        work.blocks[INCLUDED, b] = 0
+        work.blocks[RANK, b] = rank[b]
         for k in range(begin, end):
             work.products[STATE, k] = state[k]
-            if state[k] != ABSENT:
-                work.blocks[INCLUDED, b] = 1
 
 
 @inner
@@ -128,11 +125,12 @@ def _compile(stamp: int) -> Any:
             offset = tab.block_product[tab.part_block[begin]]
             at = 0
             for part in range(begin, tab.layout_part[layout[s] + 1]):
-                count = basis.count[s, part - begin]
+                count = basis.size[s, part - begin]
                 if count == 0:
                     continue
                 n, d = load_part(src, tab, part, work, start[s], weights, bound[s], varying[s])
-                restore(tab, part, work, offset, basis.state[s])
+                block = tab.part_block[part] - tab.part_block[begin]
+                restore(tab, part, work, offset, basis.state[s], basis.rank[s][block:])
                 columns, _rows = write_program(tab, part, work, n, d, offset)
                 x = work.real[:columns]
                 right = work.real[columns : 2 * columns]

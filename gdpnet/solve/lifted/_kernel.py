@@ -38,11 +38,11 @@ from gdpnet.solve.lifted._program import (
     ABSENT,
     FIRST,
     HIGH,
-    INCLUDED,
     LOW,
     NEAREST,
     POINT,
     PRESENT,
+    RANK,
     REFERENCE,
     SHIFT,
     SOURCE,
@@ -53,6 +53,8 @@ from gdpnet.solve.lifted._program import (
     bound_source,
     dictionary,
     load_part,
+    widen,
+    write_block,
     write_program,
 )
 
@@ -85,15 +87,17 @@ class Basis(NamedTuple):
     The bases of a sample's parts stand one behind the other.
 
     Attributes:
-        state: which products the final program has, (B, products) int8.
-        count: columns that are not 0, by part, (B, parts).
+        state: what the products are in the final program, (B, products) int8.
+        rank: places of the blocks in the final program, 0 for those it has not, (B, blocks) int32.
+        size: columns that are not 0, by part, (B, parts).
         column: those columns of the program, (B, basis) int32.
         row: as many tight rows of the program, (B, basis) int32.
         value: values of those columns, (B, basis).
     """
 
     state: Array
-    count: Array
+    rank: Array
+    size: Array
     column: Array
     row: Array
     value: Array
@@ -193,7 +197,7 @@ def nearest_of_blocks(tab, part, work, n, d, offset):
                 return CONTRADICTORY, farthest
         products[STATE, nearest] = REFERENCE
         blocks[NEAREST, b] = nearest
-        blocks[INCLUDED, b] = 0
+        blocks[RANK, b] = 0
         points[b, n] = best
         if best > points[farthest, n]:
             farthest = b
@@ -201,13 +205,13 @@ def nearest_of_blocks(tab, part, work, n, d, offset):
 
 
 @outlined
-def include_missed(tab, part, work, offset):
-    """Includes the blocks whose products all miss the point.  False if there is none."""
+def farthest_missed(tab, part, work, n, offset):
+    """Of the blocks whose products all miss the point the one with the largest distance, or -1."""
     blocks, point = work.blocks, work.columns[POINT]
     first = tab.part_block[part]
-    missed = False
+    found = -1
     for b in range(tab.part_block[part + 1] - first):
-        if blocks[INCLUDED, b] != 0:
+        if blocks[RANK, b] != 0:
             continue
         holds = product_holds(tab, part, work, offset + blocks[NEAREST, b], point)
         if not holds:
@@ -217,42 +221,78 @@ def include_missed(tab, part, work, offset):
                     holds = True
                     blocks[NEAREST, b] = k
                     break
-        if not holds:
-            blocks[INCLUDED, b] = 1
-            missed = True
-    return missed
+        if not holds and (found < 0 or work.points[b, n] > work.points[found, n]):
+            found = b
+    return found
 
 
 @outlined
-def solve_program(tab, part, work, n, d, offset):
-    """Solves the program of the included blocks.
-
-    Returns:
-        (outcome, columns, value).
-    """
-    rows, lines = work.lifted, work.columns
-    columns, count = write_program(tab, part, work, n, d, offset)
-    dic = dictionary(work, columns)
-    # The dictionary's lines of bounds are copied from themselves.
-    for j in range(columns):
+def start_program(work, n, d):
+    """A dictionary of the columns that all blocks share, at the prediction."""
+    lines = work.columns
+    dic = dictionary(work, d + n)
+    for j in range(d + n):
         dic.real[LOWER, j] = 0.0
         dic.real[UPPER, j] = np.inf
     start_dictionary(
         dic, dic.real[LOWER], dic.real[UPPER], lines[ZERO][: 2 * d], lines[WEIGHTS][: 2 * d]
     )
-    for i in range(count):
-        if not enforce(dic, rows, i):
-            return CONTRADICTORY, columns, np.inf
-    outcome = settle(dic, rows, np.inf)
-    if outcome == INFEASIBLE:
-        return CONTRADICTORY, columns, np.inf
-    if outcome != OPTIMAL:
-        return FAILED, columns, np.inf
+
+
+@outlined
+def add_block(tab, part, work, n, d, offset, block, columns, rows):
+    """Adds a block to the program and to its dictionary, which stays dual feasible.
+
+    Returns:
+        (columns, rows), columns 0 on contradiction.
+    """
+    more, count = write_block(tab, part, work, n, d, offset, block, columns, rows)
+    if more > columns:
+        widen(work, columns, more)
+    dic = dictionary(work, more)
+    for i in range(rows, count):
+        if not enforce(dic, work.lifted, i):
+            return 0, count
+    return more, count
+
+
+@outlined
+def solve_program(tab, part, work, n, d, offset, farthest):
+    """Solves the program of the farthest block and of those that miss its point, one by one.
+
+    Returns:
+        (outcome, columns, value); columns 0 where no program is needed.
+    """
+    blocks, lines = work.blocks, work.columns
+    columns, rows, rank = 0, 0, 1
+    value = work.points[farthest, n]
+    blocks[RANK, farthest] = rank
     for j in range(n):
-        lines[POINT, j] = dic.real[VALUE, d + j]
-        if j < d:
-            lines[POINT, j] = dic.real[VALUE, j] - dic.real[VALUE, d + j]
-    return SOLVED, columns, distance_of(dic)
+        lines[POINT, j] = work.points[farthest, j]
+    while True:
+        missed = farthest_missed(tab, part, work, n, offset)
+        if missed < 0:
+            return SOLVED, columns, value
+        rank += 1
+        blocks[RANK, missed] = rank
+        if rank == 2:
+            start_program(work, n, d)
+            columns, rows = add_block(tab, part, work, n, d, offset, farthest, d + n, 0)
+        if columns > 0:
+            columns, rows = add_block(tab, part, work, n, d, offset, missed, columns, rows)
+        if columns == 0:
+            return CONTRADICTORY, columns, np.inf
+        dic = dictionary(work, columns)
+        outcome = settle(dic, work.lifted, np.inf)
+        if outcome == INFEASIBLE:
+            return CONTRADICTORY, columns, np.inf
+        if outcome != OPTIMAL:
+            return FAILED, columns, np.inf
+        for j in range(n):
+            lines[POINT, j] = dic.real[VALUE, d + j]
+            if j < d:
+                lines[POINT, j] = dic.real[VALUE, j] - dic.real[VALUE, d + j]
+        value = distance_of(dic)
 
 
 @inner
@@ -264,7 +304,7 @@ def write_weights(tab, part, work, n, d, offset, columns, weight):
         begin, end = block_span(tab, first + b, offset)
         reference = blocks[NEAREST, b]
         rest = 1.0
-        if columns > 0 and blocks[INCLUDED, b] != 0:
+        if columns > 0 and blocks[RANK, b] != 0:
             dic = dictionary(work, columns)
             for k in range(begin, end):
                 if products[STATE, k] == PRESENT:
@@ -344,15 +384,16 @@ def keep_product_basis(work, n, d, rows, column, row, value):
 
 
 @outlined
-def keep_basis(tab, part, work, n, d, offset, columns, state, column, row, value):
+def keep_basis(tab, part, work, n, d, offset, columns, state, rank, column, row, value):
     """Keeps the final basis of a part.  Returns the number of its columns."""
     blocks, products = work.blocks, work.products
     first = tab.part_block[part]
     single = -1
     for b in range(tab.part_block[part + 1] - first):
         begin, end = block_span(tab, first + b, offset)
+        rank[b] = blocks[RANK, b]
         for k in range(begin, end):
-            if blocks[INCLUDED, b] == 0:
+            if blocks[RANK, b] == 0:
                 products[STATE, k] = ABSENT
             elif columns == 0:
                 single = blocks[NEAREST, b]
@@ -372,19 +413,13 @@ def solve_part(src, tab, part, work, n, d, offset, y, weight):
     Returns:
         (outcome, value, columns of the last program, 0 where none was needed).
     """
-    blocks, lines = work.blocks, work.columns
-    columns = 0
     outcome, farthest = nearest_of_blocks(tab, part, work, n, d, offset)
     if outcome != SOLVED:
-        return outcome, np.inf, columns
-    for j in range(n):
-        lines[POINT, j] = work.points[farthest, j]
-    value = work.points[farthest, n]
-    blocks[INCLUDED, farthest] = 1
-    while include_missed(tab, part, work, offset):
-        outcome, columns, value = solve_program(tab, part, work, n, d, offset)
-        if outcome != SOLVED:
-            return outcome, np.inf, columns
+        return outcome, np.inf, 0
+    outcome, columns, value = solve_program(tab, part, work, n, d, offset, farthest)
+    if outcome != SOLVED:
+        return outcome, np.inf, 0
+    lines = work.columns
     write_weights(tab, part, work, n, d, offset, columns, weight)
     for k in range(d):
         j = tab.column[tab.part_column[part] + k]
@@ -420,12 +455,14 @@ def _compile(stamp: int) -> Any:
                         out.y[s, j] = np.nan
                     break
                 if detailed:
-                    count = keep_basis(
-                        tab, part, work, n, d, offset, columns, basis.state[s],
+                    block = tab.part_block[part] - tab.part_block[first]
+                    size = keep_basis(
+                        tab, part, work, n, d, offset, columns,
+                        basis.state[s], basis.rank[s][block:],
                         basis.column[s][at:], basis.row[s][at:], basis.value[s][at:],
                     )  # fmt: skip
-                    basis.count[s, part - first] = count
-                    at += count
+                    basis.size[s, part - first] = size
+                    at += size
 
     return run
 

@@ -19,7 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.solve.exact._dictionary import FEASIBILITY, N_COUNT, N_INDEX, N_REAL, Dictionary, Rows
+from gdpnet.solve.exact._dictionary import (
+    FEASIBILITY,
+    FROM_BOX,
+    KINK,
+    LOWER_SOURCE,
+    N_BASIC,
+    N_COUNT,
+    N_INDEX,
+    N_REAL,
+    NONBASIC,
+    PLACE,
+    UPPER,
+    UPPER_SOURCE,
+    Dictionary,
+    Rows,
+)
 from gdpnet.solve.exact._jit import Array, inner, outlined
 from gdpnet.solve.lifted._tables import Extent, Sources
 
@@ -36,9 +51,9 @@ OWNER, SOURCE = range(2)
 FIRST, STATE = range(2)
 ABSENT, PRESENT, REFERENCE = range(3)
 
-# Lines of `Workspace.blocks`: the nearest product, or the one that holds the point, and whether
-# the program has the block.
-NEAREST, INCLUDED = range(2)
+# Lines of `Workspace.blocks`: the nearest product, or the one that holds the point, and which place
+# the block has in the program: from 1 on, 0 if it is left out.
+NEAREST, RANK = range(2)
 
 # In `Workspace.implied`: bounds of a column that a row of the product makes redundant (bits).
 UPPER_IMPLIED, LOWER_IMPLIED = 1, 2
@@ -240,7 +255,7 @@ def close_row(work, row, at, base, product, begin, end, slack, tolerance, equali
 
 
 @inner
-def mark_implied(work, n, i):
+def mark_implied(work, i):
     """Marks a bound that a row with one entry makes redundant."""
     local, lines = work.local, work.columns
     e = local.start[i]
@@ -256,75 +271,108 @@ def mark_implied(work, n, i):
 
 
 @outlined
-def write_program(tab, part, work, n, d, offset):
-    """Writes the program of the included blocks' products that are not absent.
+def write_block(tab, part, work, n, d, offset, block, columns, row):
+    """Adds a block, its products that are not absent, to a program of some columns and rows.
 
     States of products are counted from `offset`, the first product of the layout.
 
     Returns:
-        (columns, rows).
+        (columns, rows) of the program with the block.
     """
     local, rows, products = work.local, work.lifted, work.products
     base = d + n
-    columns = base
-    row = 0
-    at = 0
+    at = rows.start[row]
     g = tab.part_global[part]
-    first = tab.part_block[part]
-    for b in range(tab.part_block[part + 1] - first):
-        if work.blocks[INCLUDED, b] == 0:
+    begin, end = block_span(tab, tab.part_block[part] + block, offset)
+    others = 0
+    for k in range(begin, end):
+        if products[STATE, k] == PRESENT:
+            products[FIRST, k] = columns
+            columns += base + 1
+            others += 1
+    for k in range(begin, end):
+        if products[STATE, k] == ABSENT:
             continue
-        begin, end = block_span(tab, first + b, offset)
-        others = 0
-        for k in range(begin, end):
-            if products[STATE, k] == PRESENT:
-                products[FIRST, k] = columns
-                columns += base + 1
-                others += 1
-        for k in range(begin, end):
-            if products[STATE, k] == ABSENT:
-                continue
-            for j in range(n):
-                work.implied[j] = 0
-            members = tab.product_row[offset + k]
-            for r in range(g + tab.product_row[offset + k + 1] - members):
-                i = r if r < g else tab.member[members + r - g]
-                mark_implied(work, n, i)
-                for e in range(local.start[i], local.start[i + 1]):
-                    a, j = local.coefficient[e], local.column[e]
-                    at = put_copy(work, at, d, j, a, k, begin, end)
+        for j in range(n):
+            work.implied[j] = 0
+        members = tab.product_row[offset + k]
+        for r in range(g + tab.product_row[offset + k + 1] - members):
+            i = r if r < g else tab.member[members + r - g]
+            mark_implied(work, i)
+            for e in range(local.start[i], local.start[i + 1]):
+                a, j = local.coefficient[e], local.column[e]
+                at = put_copy(work, at, d, j, a, k, begin, end)
+            at = close_row(
+                work, row, at, base, k, begin, end,
+                local.rhs[i], local.tolerance[i], local.equality[i], i,
+            )  # fmt: skip
+            row += 1
+        for j in range(n):
+            for side in range(2):
+                upper = side == 0
+                if work.implied[j] & (UPPER_IMPLIED if upper else LOWER_IMPLIED) != 0:
+                    continue
+                if not upper and j >= d:
+                    continue
+                bound = work.columns[HIGH, j] if upper else -work.columns[LOW, j]
+                at = put_copy(work, at, d, j, 1.0 if upper else -1.0, k, begin, end)
                 at = close_row(
                     work, row, at, base, k, begin, end,
-                    local.rhs[i], local.tolerance[i], local.equality[i], i,
+                    bound, FEASIBILITY * max(1.0, bound), False, bound_source(n, j, upper),
                 )  # fmt: skip
                 row += 1
-            for j in range(n):
-                for side in range(2):
-                    upper = side == 0
-                    if work.implied[j] & (UPPER_IMPLIED if upper else LOWER_IMPLIED) != 0:
-                        continue
-                    if not upper and j >= d:
-                        continue
-                    bound = work.columns[HIGH, j] if upper else -work.columns[LOW, j]
-                    at = put_copy(work, at, d, j, 1.0 if upper else -1.0, k, begin, end)
-                    at = close_row(
-                        work, row, at, base, k, begin, end,
-                        bound, FEASIBILITY * max(1.0, bound), False, bound_source(n, j, upper),
-                    )  # fmt: skip
-                    row += 1
-            if products[STATE, k] == PRESENT or others == 0:
-                continue
-            for c in range(base + 1):
-                if c < base:
-                    at = put(rows, at, c, -1.0)
-                for other in range(begin, end):
-                    if products[STATE, other] == PRESENT:
-                        at = put(rows, at, products[FIRST, other] + c, 1.0)
-                rows.rhs[row] = 1.0 if c == base else 0.0
-                rows.tolerance[row] = FEASIBILITY
-                rows.equality[row] = False
-                work.rows[OWNER, row] = k
-                work.rows[SOURCE, row] = sign_source(n)
-                rows.start[row + 1] = at
-                row += 1
+        if products[STATE, k] == PRESENT or others == 0:
+            continue
+        for c in range(base + 1):
+            if c < base:
+                at = put(rows, at, c, -1.0)
+            for other in range(begin, end):
+                if products[STATE, other] == PRESENT:
+                    at = put(rows, at, products[FIRST, other] + c, 1.0)
+            rows.rhs[row] = 1.0 if c == base else 0.0
+            rows.tolerance[row] = FEASIBILITY
+            rows.equality[row] = False
+            work.rows[OWNER, row] = k
+            work.rows[SOURCE, row] = sign_source(n)
+            rows.start[row + 1] = at
+            row += 1
     return columns, row
+
+
+@inner
+def write_program(tab, part, work, n, d, offset):
+    """Writes the program of the blocks that have a rank.  Returns (columns, rows)."""
+    columns, row = d + n, 0
+    count = tab.part_block[part + 1] - tab.part_block[part]
+    for rank in range(1, count + 1):
+        for b in range(count):
+            if work.blocks[RANK, b] == rank:
+                columns, row = write_block(tab, part, work, n, d, offset, b, columns, row)
+    return columns, row
+
+
+@outlined
+def widen(work, old, new):
+    """Makes room in the dictionary for more columns, which rest at 0 and cost nothing."""
+    before = dictionary(work, old)
+    after = dictionary(work, new)
+    # Lines grow apart, so the last ones have to be moved first.
+    for k in range(work.counts[N_BASIC] - 1, -1, -1):
+        for p in range(new - 1, -1, -1):
+            after.tableau[k, p] = before.tableau[k, p] if p < old else 0.0
+    for line in range(N_REAL - 1, -1, -1):
+        for p in range(new - 1, -1, -1):
+            after.real[line, p] = before.real[line, p] if p < old else 0.0
+    for line in range(N_INDEX - 1, -1, -1):
+        for p in range(new - 1, -1, -1):
+            after.slots[line, p] = before.slots[line, p] if p < old else 0
+    for p in range(old):
+        if after.slots[NONBASIC, p] >= old:
+            after.slots[NONBASIC, p] += new - old
+    for j in range(old, new):
+        after.real[UPPER, j] = np.inf
+        after.real[KINK, j] = -np.inf
+        after.slots[NONBASIC, j] = j
+        after.slots[PLACE, j] = -1 - j
+        after.slots[LOWER_SOURCE, j] = FROM_BOX
+        after.slots[UPPER_SOURCE, j] = FROM_BOX

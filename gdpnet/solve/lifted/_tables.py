@@ -79,6 +79,7 @@ class Extent(NamedTuple):
         products: products of a layout.
         basis: columns of the programs of a layout's parts in all.
         parts: parts of a layout.
+        all_blocks: blocks of a layout.
     """
 
     columns: int
@@ -88,6 +89,7 @@ class Extent(NamedTuple):
     products: int
     basis: int
     parts: int
+    all_blocks: int
 
 
 def sources(data: RuleData) -> Sources:
@@ -121,7 +123,7 @@ def sources(data: RuleData) -> Sources:
 
 def extent(data: RuleData, layout: Layout) -> Extent:
     """What the samples of a layout need."""
-    most = Extent(0, 0, 0, 0, 0, 0, len(layout))
+    most = Extent(0, 0, 0, 0, 0, 0, len(layout), sum(len(part.blocks) for part in layout))
     for part in layout:
         n, own = len(part.columns), _rows(part)
         base = n + sum(j < data.outputs for j in part.columns)
@@ -141,13 +143,14 @@ def extent(data: RuleData, layout: Layout) -> Extent:
             products=most.products + sum(len(b.products) for b in part.blocks),
             basis=most.basis + columns,
             parts=most.parts,
+            all_blocks=most.all_blocks,
         )
     return most
 
 
 def largest(extents: Iterable[Extent]) -> Extent:
     """What suffices for all."""
-    return Extent(*(max(values) for values in zip(Extent(*[0] * 7), *extents, strict=True)))
+    return Extent(*(max(values) for values in zip(Extent(*[0] * 8), *extents, strict=True)))
 
 
 def tables(layouts: Sequence[Layout]) -> Tables:
