@@ -26,14 +26,15 @@ from gdpnet.rules._data import RuleData
 from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
-from gdpnet.solve._dense import DenseEngine
 from gdpnet.solve._exact import instantiate
+from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import Instance
+    from gdpnet.solve.lifted import LiftedEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -49,7 +50,7 @@ _STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Statu
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
 
-_engines: WeakKeyDictionary[RuleModel, DenseEngine] = WeakKeyDictionary()
+_engines: WeakKeyDictionary[RuleModel, LiftedEngine] = WeakKeyDictionary()
 _models: WeakKeyDictionary[RuleModel, dict[tuple[int, str], WrittenOut]] = WeakKeyDictionary()
 
 
@@ -110,6 +111,10 @@ class _Batch:
         lower, upper = box(layouts.ready.rules.data, instance.bound)
         self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ options.weights
+        if options.detailed:
+            self.results.derivative = RelaxedJacobian(
+                rules, layouts.ready.rules, yhat, self.start, instance.bound
+            )
         self.pruned = _within(data, x)
         self.results.sizes = partial(_largest, layouts, self.number)
         if not self.pruned.all():
@@ -136,6 +141,8 @@ class _Batch:
         rest = ~np.array(self.layouts.contradictory)[numbers]
         for solver, chosen in self._solvers(numbers, rest):
             run = self._dense if solver == "dense" else partial(self._written_out, solver)
+            if solver != "dense" and self.options.detailed:
+                self._dense(samples[chosen])  # HiGHS and Gurobi do not tell derivatives
             results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == SOLVED
@@ -153,10 +160,12 @@ class _Batch:
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
-    def _engine(self) -> DenseEngine:
+    def _engine(self) -> LiftedEngine:
         ready = self.layouts.ready.rules
         if ready not in _engines:
-            _engines[ready] = DenseEngine(ready)
+            from gdpnet.solve.lifted import LiftedEngine
+
+            _engines[ready] = LiftedEngine(ready)
         return _engines[ready]
 
     def _small(self, used: Array) -> Array:
@@ -174,7 +183,10 @@ class _Batch:
         found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.options.weights),
             *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
+            *(self.options.threads, self.options.detailed),
         )
+        if self.options.detailed:
+            self.results.derivative.groups.append((samples, found))
         for k, number in enumerate(used.tolist()):
             own = np.flatnonzero(which.ravel() == k)
             self._note_weights(samples[own], number, found.weight[own])
@@ -189,7 +201,7 @@ class _Batch:
         for part in self.layouts.listed[number]:
             for block in part.blocks:
                 most = weight[:, at : at + len(block.products)].max(1)
-                self.fractional[np.ix_(samples, list(block.rules))] = (most < _WHOLE)[:, None]
+                self.fractional[np.ix_(samples, np.array(block.rules))] = (most < _WHOLE)[:, None]
                 at += len(block.products)
 
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:

@@ -58,6 +58,40 @@ def test_vertex_is_the_derivative_of_the_projection(split) -> None:
     assert not found.transpose(1, 2)[outside].any()
 
 
+@pytest.mark.parametrize("solver", ["dense", "highs"])
+@pytest.mark.parametrize("relaxation", ["cnf", "plan", "auto"])
+def test_vertex_is_the_derivative_of_a_relaxation(relaxation, solver) -> None:
+    model = load_model(MODELS / "cooling")
+    rules = model.build()
+    count = 1000 if solver == "dense" else 60
+    x = model.sample(count, split="ood", seed=7)[0].double()
+    yhat = torch.rand(count, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    yhat = 1.4 * yhat - 0.2
+    if relaxation == "plan":
+        relaxation = gdpnet.Plan.lexicographic(rules, 3)
+    keywords = {"relaxation": relaxation, "solver": solver}
+    found = jacobian(rules, yhat, x, gradient="vertex", **keywords)
+    expected, smooth = differences(rules, yhat, x, **keywords)
+    assert smooth.float().mean() > 0.95
+    assert (found - expected)[smooth].abs().max() < 1e-5
+
+
+def test_a_relaxation_follows_bounds_that_depend_on_inputs() -> None:
+    m = pyo.ConcreteModel()
+    m.top = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, m.top))
+    m.rule = Disjunction(expr=[[m.y[1] + m.y[2] >= 1.5], [m.y[1] <= 0.2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.top], input_bounds={"top": (1, 2)})
+    yhat = torch.tensor([[1.8, 0.1], [0.7, 0.7]], dtype=torch.float64)
+    for relaxation in ("cnf", "dnf"):
+        x = torch.tensor([[1.25], [1.5]], dtype=torch.float64, requires_grad=True)
+        y = gdpnet.project(rules, yhat, x, relaxation=relaxation, gradient="vertex").y
+        # 1.25 is as far as the first can go, so the second has to make up for it.
+        torch.testing.assert_close(y[0], torch.tensor([1.25, 0.25], dtype=torch.float64))
+        y[:, 0].sum().backward()
+        assert x.grad.flatten().tolist() == pytest.approx([1.0, 0.0])
+
+
 def simplex(d: int = 6) -> gdpnet.RuleModel:
     m = pyo.ConcreteModel()
     m.p = pyo.Var(range(d), bounds=(0, 1))

@@ -13,8 +13,8 @@ import numpy as np
 
 from gdpnet.convexify._blocks import Layout
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import Instance
-from gdpnet.solve.exact._jacobian import Gradients
 from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.lifted._jacobian import Problem, vjp
 from gdpnet.solve.lifted._kernel import Basis, Output, run
