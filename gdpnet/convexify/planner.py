@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 import networkx as nx
 import numpy as np
+import torch
 
-from gdpnet.convexify._products import count_products
-from gdpnet.convexify.graph import as_tensors, draw_samples, interaction_graph
+from gdpnet.convexify._lifted import LiftedProgram, refuse_unbounded
+from gdpnet.convexify._products import MOST_PRODUCTS, count_products
+from gdpnet.convexify._sampled import Sampled
+from gdpnet.convexify.graph import draw_samples, graph_of
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._arguments import check_choice, check_count
 
-# Samples on which candidate merges are compared.
+# Samples on which candidates are compared.
 _MEASURED = 512
+
+# Distances closer than this are the same.
+_EQUAL = 1e-9
+
+# Candidates that a bound prefers and that are then measured.
+_FINALISTS = 6
+
+# Terms, empty ones included, beyond which a candidate is judged by its bound alone.
+_WRITTEN_OUT = 160
+
+Partition = tuple[tuple[int, ...], ...]
+Score = tuple[float, float]
 
 
 def plan_basic_steps(
@@ -25,21 +41,30 @@ def plan_basic_steps(
     x: Any = None,
     samples: Any = None,
     objective: str = "tightness",
+    unit: str = "products",
 ) -> Plan:
-    """Clusters of rules to merge under a budget of products.
+    """Clusters of rules to merge under a budget.
 
-    Rules that interact with each other alone are merged whole where that fits the budget: then the
-    relaxation is exact by construction (`plan.exact`). Otherwise the pair of clusters whose merging
-    helps most, measured on the samples, is merged, again and again, as long as it fits.
+    Rules that interact are merged whole where that fits the budget: then the relaxation is exact by
+    construction (`plan.exact`). Where it does not fit, clusters are searched for: merged, rules
+    moved and exchanged between them, as long as that helps on the samples. The search is guided by
+    the largest distance of a cluster alone, a bound that needs no linear program, and what it finds
+    is measured.
 
     Args:
         rules: the rules.
-        budget: most products (terms of all disjunctions after the basic steps) that a sample may
-            have, counted over the active rules; the worst sample counts.
+        budget: the most that a sample may cost; the worst pattern of active rules met in the
+            samples counts.
         x: inputs to measure at, `batch x p`; uniform over `input_bounds` where not given.
         samples: predictions to measure at, `batch x d`; uniform over the bounds where not given.
         objective: `"tightness"`: the mean value of the relaxation; `"satisfaction"`: the share of
             samples whose point satisfies all rules.
+        unit: what the budget counts. `"products"`: terms of the merged clusters that are not empty
+            (for the active rules of a pattern and some of its samples); `"nonzeros"`: entries of
+            the whole linear program, in which empty terms are written down as well.
+
+    Returns:
+        The plan; deterministic for the same arguments.
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
@@ -55,84 +80,221 @@ def plan_basic_steps(
     """
     check_count("budget", budget)
     check_choice("objective", objective, ("tightness", "satisfaction"))
+    check_choice("unit", unit, ("products", "nonzeros"))
+    refuse_unbounded(rules)
     inputs, predictions = draw_samples(rules, x, samples)
     if not len(inputs):
         raise InputError("x: expected at least one sample, got none.")
-    graph = interaction_graph(rules, *_pair(rules, inputs, predictions))
-    planner = _Planner(rules, budget, inputs, predictions, graph, objective)
-    return planner.plan()
-
-
-def _pair(rules: RuleModel, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-    inputs, predictions = as_tensors(x, y)
-    return (inputs if rules.input_names else None), predictions
+    some = np.linspace(0, len(inputs) - 1, min(len(inputs), _MEASURED)).astype(int)
+    sampled = Sampled(rules, inputs[some], predictions[some])
+    return _Planner(sampled, budget, objective, unit).plan()
 
 
 class _Planner:
-    def __init__(
-        self,
-        rules: RuleModel,
-        budget: int,
-        x: np.ndarray,
-        yhat: np.ndarray,
-        graph: nx.Graph[str],
-        objective: str,
-    ) -> None:
-        self.rules, self.budget, self.graph, self.objective = rules, budget, graph, objective
-        self.x, self.yhat = _pair(rules, x[:_MEASURED], yhat[:_MEASURED])
-        active = rules.active(as_tensors(x, yhat)[0] if rules.input_names else None)
-        self.patterns = np.unique(active.reshape(-1, len(rules.names)).numpy(), axis=0)
-        self.clusters: list[tuple[str, ...]] = [(name,) for name in rules.names]
+    def __init__(self, sampled: Sampled, budget: int, objective: str, unit: str) -> None:
+        self.sampled, self.rules, self.budget = sampled, sampled.rules, budget
+        self.objective, self.unit = objective, unit
+        self.graph = graph_of(sampled)
+        place = {name: r for r, name in enumerate(self.rules.names)}
+        self.parts = [
+            tuple(sorted(place[name] for name in part))
+            for part in nx.connected_components(self.graph)
+        ]
+        self.meet = {
+            frozenset((place[a], place[b]))
+            for a, b, together in self.graph.edges(data="together")
+            if together
+        }
+        nothing = sampled.distance(())
+        exact = sampled.distance(range(len(self.rules.names)))
+        self.usable = np.isfinite(exact)
+        self.exact = exact[self.usable]
+        self.nothing = nothing[self.usable]
+        self._scores: dict[Partition, Score] = {}
+        self._measured: dict[Partition, Score] = {}
 
     def plan(self) -> Plan:
-        parts = sorted(nx.connected_components(self.graph), key=len)
-        for part in parts:
-            whole = [tuple(name for name in self.rules.names if name in part)]
-            others = [c for c in self.clusters if c[0] not in part]
-            if len(part) > 1 and self.products([*others, *whole]) <= self.budget:
-                self.clusters = [*others, *whole]
-        while True:
-            best = self._best_merge()
-            if best is None:
-                break
-            self.clusters = best
-        merged = tuple(sorted(c for c in self.clusters if len(c) > 1))
-        exact = all(any(part <= set(c) for c in self.clusters) for part in parts)
-        return Plan(merged, exact=exact)
+        alone = _canonical([(r,) for r in range(len(self.rules.names))])
+        if not self.fits(alone):
+            raise InputError(
+                f"budget: without any basic step the program has {self._nonzeros(alone)} nonzeros "
+                f"in the worst sample, more than {self.budget}."
+            )
+        start = alone
+        for part in sorted(self.parts, key=len):
+            whole = _canonical([*(c for c in start if c[0] not in part), part])
+            if self.fits(whole):
+                start = whole
+        exact = all(part in start for part in self.parts)
+        best = start if exact else self._search(start)
+        names = self.rules.names
+        merged = [tuple(names[r] for r in cluster) for cluster in best if len(cluster) > 1]
+        return Plan(tuple(merged), exact=exact)
 
-    def products(self, clusters: list[tuple[str, ...]]) -> int:
-        """Products of the worst pattern of active rules."""
-        place = {name: r for r, name in enumerate(self.rules.names)}
+    # ---- what a partition costs ------------------------------------------------------------
+
+    def fits(self, partition: Partition) -> bool:
+        """Whether the worst pattern stays within the budget."""
+        merged = [cluster for cluster in partition if len(cluster) > 1]
+        data = self.rules.data
+        if any(count_products(data, cluster) > MOST_PRODUCTS for cluster in merged):
+            return False
+        if self.unit == "nonzeros":
+            return self._nonzeros(partition) <= self.budget
+        counts = [self.sampled.products(cluster, self.budget) for cluster in merged]
+        return not counts or int(sum(counts).max()) <= self.budget
+
+    def _nonzeros(self, partition: Partition) -> int:
+        weights = np.ones(self.sampled.yhat.shape[1])
         worst = 0
-        for active in self.patterns:
-            total = 0
-            for cluster in clusters:
-                on = [place[name] for name in cluster if active[place[name]]]
-                total += count_products(self.rules.data, on) if on else 0
-            worst = max(worst, total)
+        for pattern in np.unique(self.sampled.instance.active, axis=0):
+            on = pattern[self.sampled.engine.rule_clauses]
+            clusters = [[r for r in cluster if on[r]] for cluster in partition]
+            clusters = [cluster for cluster in clusters if cluster]
+            # Every product has entries, so what has too many of them need not be assembled.
+            terms = sum(count_products(self.rules.data, cluster) for cluster in clusters)
+            if self.unit == "nonzeros" and terms > self.budget:
+                return terms
+            program = LiftedProgram(self.rules, clusters, pattern.tolist(), weights)
+            worst = max(worst, program.sizes().nonzeros)
         return worst
 
-    def _best_merge(self) -> list[tuple[str, ...]] | None:
-        base = self._score(self.clusters)
-        best, chosen = base + 1e-9, None
-        for one, other in combinations(self.clusters, 2):
-            if not any(self.graph.has_edge(a, b) for a in one for b in other):
-                continue
-            together = tuple(name for name in self.rules.names if name in (*one, *other))
-            candidate = [c for c in self.clusters if c not in (one, other)] + [together]
-            if self.products(candidate) > self.budget:
-                continue
-            score = self._score(candidate)
-            if score > best:
-                best, chosen = score, candidate
-        return chosen
+    # ---- what it brings --------------------------------------------------------------------
 
-    def _score(self, clusters: list[tuple[str, ...]]) -> float:
+    def bound(self, partition: Partition) -> np.ndarray:
+        """A lower bound on the value for each sample: the farthest cluster of each component."""
+        total = self.nothing.copy()
+        for part in self.parts:
+            inside = [self.sampled.distance(c)[self.usable] for c in partition if c[0] in part]
+            total += np.maximum.reduce(inside) - self.nothing
+        return total
+
+    def score(self, partition: Partition) -> Score:
+        """What the bound promises, best first by the objective."""
+        if partition not in self._scores:
+            bound = self.bound(partition)
+            self._scores[partition] = self._judge(bound, bound >= self.exact - _EQUAL)
+        return self._scores[partition]
+
+    def measure(self, partition: Partition) -> Score:
+        """What the relaxation gives; linear programs are solved where the bound leaves it open."""
+        if partition not in self._measured:
+            value = self.bound(partition)
+            good = value >= self.exact - _EQUAL
+            written = sum(count_products(self.rules.data, cluster) for cluster in partition)
+            left = np.flatnonzero(~good)
+            if len(left) and written <= _WRITTEN_OUT:
+                value[left], good[left] = self._solve(partition, np.flatnonzero(self.usable)[left])
+            self._measured[partition] = self._judge(value, good)
+        return self._measured[partition]
+
+    def _solve(self, partition: Partition, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         from gdpnet.solve import Status, project
 
-        plan = Plan(tuple(c for c in clusters if len(c) > 1))
-        found = project(self.rules, self.yhat, self.x, relaxation=plan)
-        if self.objective == "tightness":
-            finite = found.value.isfinite()
-            return float(found.value[finite].mean()) if finite.any() else 0.0
-        return float((found.status <= Status.PROJECTED).double().mean())
+        names = self.rules.names
+        plan = Plan(tuple(tuple(names[r] for r in c) for c in partition if len(c) > 1))
+        x = torch.from_numpy(self.sampled.x[samples]) if self.rules.input_names else None
+        yhat = torch.from_numpy(self.sampled.yhat[samples])
+        found = project(self.rules, yhat, x, relaxation=plan)
+        return found.value.numpy(), (found.status <= Status.PROJECTED).numpy()
+
+    def _judge(self, value: np.ndarray, good: np.ndarray) -> Score:
+        if not len(value):
+            return 0.0, 0.0
+        tight, satisfied = float(value.mean()), float(good.mean())
+        return (tight, satisfied) if self.objective == "tightness" else (satisfied, tight)
+
+    # ---- search ----------------------------------------------------------------------------
+
+    def _search(self, start: Partition) -> Partition:
+        """The best partition found: by the bound from several starts, then by measuring."""
+        starts = [start, *self._grown(start)]
+        starts = sorted(set(starts), key=self.score, reverse=True)[:_FINALISTS]
+        for candidate in starts:
+            self._climb(candidate, self.score, self._neighbours)
+        seen = [partition for partition in self._scores if self.fits(partition)]
+        finalists = sorted(seen, key=self.score, reverse=True)[:_FINALISTS]
+        best = max([start, *finalists], key=self.measure)
+        return self._climb(best, self.measure, self._promising)
+
+    def _grown(self, start: Partition) -> Iterator[Partition]:
+        """Clusters grown from every rule, one best rule at a time; those that fit.
+
+        A larger cluster may have fewer products that are not empty, so growing goes on beyond the
+        budget.
+        """
+        for part in self.parts:
+            if part in start:
+                continue
+            for seed in part:
+                cluster: tuple[int, ...] = (seed,)
+                while len(cluster) < len(part) - 1:
+                    near = [r for r in part if r not in cluster and self._meets(cluster, (r,))]
+                    if not near:
+                        break
+                    grown = [
+                        _canonical([*(_without(start, (*cluster, r))), (*cluster, r)]) for r in near
+                    ]
+                    k = max(range(len(near)), key=lambda i: self.score(grown[i]))
+                    cluster = (*cluster, near[k])
+                    if self.fits(grown[k]):
+                        yield grown[k]
+
+    def _climb(
+        self,
+        partition: Partition,
+        score: Callable[[Partition], Score],
+        neighbours: Callable[[Partition], Iterable[Partition]],
+    ) -> Partition:
+        while True:
+            best = max(neighbours(partition), key=score, default=partition)
+            if not _better(score(best), score(partition)):
+                return partition
+            partition = best
+
+    def _neighbours(self, partition: Partition) -> list[Partition]:
+        """Partitions one step away that fit: two clusters merged, a rule moved, two exchanged."""
+        found = {_canonical(changed) for changed in self._changed(partition)} - {partition}
+        return [candidate for candidate in sorted(found) if self.fits(candidate)]
+
+    def _promising(self, partition: Partition) -> list[Partition]:
+        return sorted(self._neighbours(partition), key=self.score, reverse=True)[:_FINALISTS]
+
+    def _changed(self, partition: Partition) -> Iterator[list[tuple[int, ...]]]:
+        for one, other in combinations(partition, 2):
+            if not self._meets(one, other):
+                continue
+            rest = [c for c in partition if c not in (one, other)]
+            yield [*rest, (*one, *other)]
+            for r in one:
+                yield [*rest, _less(one, r), (*other, r)]
+            for s in other:
+                yield [*rest, (*one, s), _less(other, s)]
+            for r in one:
+                for s in other:
+                    yield [*rest, (*_less(one, r), s), (*_less(other, s), r)]
+        for cluster in partition:
+            for r in cluster if len(cluster) > 1 else ():
+                yield [*(c for c in partition if c != cluster), _less(cluster, r), (r,)]
+
+    def _meets(self, one: Sequence[int], other: Sequence[int]) -> bool:
+        return any(frozenset((a, b)) in self.meet for a in one for b in other)
+
+
+def _canonical(clusters: Iterable[Sequence[int]]) -> Partition:
+    return tuple(sorted(tuple(sorted(cluster)) for cluster in clusters if cluster))
+
+
+def _without(partition: Partition, rules: Sequence[int]) -> list[tuple[int, ...]]:
+    return [tuple(r for r in cluster if r not in rules) for cluster in partition]
+
+
+def _less(cluster: tuple[int, ...], rule: int) -> tuple[int, ...]:
+    return tuple(r for r in cluster if r != rule)
+
+
+def _better(one: Score, other: Score) -> bool:
+    """Lexicographically larger by more than rounding errors."""
+    if abs(one[0] - other[0]) > _EQUAL:
+        return one[0] > other[0]
+    return one[1] > other[1] + _EQUAL

@@ -1,0 +1,154 @@
+"""Which rules to merge: the planner beside other orders at the same budget of products.
+
+    python benchmarks/plans.py [--quick] [--out FILE]
+
+Plans are made from samples of one seed and measured on samples of another. Every competitor merges
+its first rules as far as the budget allows, then goes on with the rest in a cluster of its own, and
+so on: the whole budget is there for all of them, counted in the same way.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyomo.environ as pyo
+import torch
+from pyomo.gdp import Disjunction
+
+import gdpnet
+from gdpnet import Plan, Status
+from gdpnet.convexify._products import count_products
+from gdpnet.convexify._sampled import Sampled
+from gdpnet.study import load_model
+
+MODELS = Path(__file__).parents[1] / "models"
+BUDGETS = (4, 8, 16, 32, 64)
+SAMPLES = 256
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A rule model with samples to plan with and others to measure on, as (x, yhat)."""
+
+    name: str
+    rules: gdpnet.RuleModel
+    planned: tuple[np.ndarray, np.ndarray]
+    measured: tuple[np.ndarray, np.ndarray]
+
+
+def cooling(split: str) -> Problem:
+    model = load_model(MODELS / "cooling")
+
+    def samples(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        x = model.sample(SAMPLES, split=split, seed=seed)[0].numpy()
+        return x, np.random.default_rng(seed).uniform(0, 1, (SAMPLES, 3))
+
+    return Problem(f"cooling {split}", model.build(), samples(0), samples(1))
+
+
+def stress(k: int) -> Problem:
+    model = load_model(MODELS / "stress")
+
+    def samples(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        x = model.module.sample(SAMPLES, split="iid", seed=seed, k=k)[0].numpy()
+        return x, np.random.default_rng([seed, k]).uniform(0, 1, (SAMPLES, 3))
+
+    return Problem(f"stress k={k}", model.build(k=k), samples(0), samples(1))
+
+
+def random_problem(seed: int, rules: int = 9, d: int = 6) -> Problem:
+    """Rules of 2 or 3 disjuncts of 1 or 2 rows over 2 or 3 outputs each; one point satisfies all.
+
+    Rules have subjects of different popularity, so some pairs of them meet in all of their outputs
+    and others only through the global row.
+    """
+    rng = np.random.default_rng(seed)
+    inside = rng.uniform(0.2, 0.8, d)
+    popular = rng.dirichlet(np.full(d, 1.5))
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(d), bounds=(0, 1))
+    m.total = pyo.Constraint(expr=sum(m.y.values()) <= float(inside.sum() + 0.5))
+    for r in range(rules):
+        subject = rng.choice(d, size=rng.integers(2, 4), replace=False, p=popular)
+        terms = []
+        for k in range(int(rng.integers(2, 4))):
+            centre = inside if k == 0 else rng.uniform(0, 1, d)
+            rows = []
+            for _ in range(int(rng.integers(1, 3))):
+                a = rng.normal(size=len(subject))
+                b = float(a @ centre[subject]) - 0.02
+                rows.append(sum(float(c) * m.y[int(j)] for c, j in zip(a, subject, strict=True)) <= b)
+            terms.append(rows)
+        # The disjunct that holds at the common point must not always come first.
+        m.add_component(f"rule{r}", Disjunction(expr=[terms[i] for i in rng.permutation(len(terms))]))
+
+    def samples(which: int) -> tuple[np.ndarray, np.ndarray]:
+        yhat = np.random.default_rng([seed, which]).uniform(0, 1, (SAMPLES, d))
+        return np.zeros((SAMPLES, 0)), yhat
+
+    return Problem(f"random {seed}", gdpnet.RuleModel(m, outputs=[m.y]), samples(0), samples(1))
+
+
+# ---- competitors --------------------------------------------------------------------------------
+
+
+def worst_products(sampled: Sampled, clusters: Sequence[Sequence[int]], most: int) -> int:
+    """Products of the merged clusters that are not empty, in the worst pattern."""
+    merged = [sampled.products(cluster, most) for cluster in clusters if len(cluster) > 1]
+    return int(sum(merged).max()) if merged else 0
+
+
+def in_order(sampled: Sampled, order: Sequence[int], budget: int) -> Plan:
+    """Merge the longest beginning of the order that fits, then the longest of the rest, ..."""
+    clusters: list[list[int]] = []
+    rest = list(order)
+    while len(rest) > 1:
+        for size in range(len(rest), 0, -1):
+            if worst_products(sampled, [*clusters, rest[:size]], budget) <= budget:
+                break
+        clusters.append(rest[:size])
+        rest = rest[size:]
+    names = sampled.rules.names
+    return Plan(tuple(tuple(names[r] for r in c) for c in clusters if len(c) > 1))
+
+
+# ---- measuring ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Share of samples that satisfy all rules, mean gap to the DNF, share of the CNF's gap closed."""
+
+    satisfied: float
+    gap: float
+    closed: float
+
+
+class Judge:
+    """Measures plans of a problem on its second samples."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.rules = problem.rules
+        x, yhat = problem.measured
+        self.x = torch.from_numpy(x) if problem.rules.input_names else None
+        self.yhat = torch.from_numpy(yhat)
+        exact = gdpnet.project(self.rules, self.yhat, self.x)
+        self.possible = exact.distance.isfinite()
+        self.exact = exact.distance
+        self.kept: dict[Plan, Measured] = {}
+        self.cnf = 0.0
+        self.cnf = self.measure(Plan.cnf()).gap
+
+    def measure(self, plan: Plan) -> Measured:
+        if plan not in self.kept:
+            p = gdpnet.project(self.rules, self.yhat, self.x, relaxation=plan)
+            gap = (self.exact - p.value)[self.possible]
+            assert gap.min() > -1e-7, "a relaxation's value is above the distance"
+            satisfied = (p.status <= Status.PROJECTED)[self.possible].double().mean()
+            mean = float(gap.mean())
+            closed = 1.0 - mean / self.cnf if self.cnf > 1e-9 else 1.0
+            self.kept[plan] = Measured(float(satisfied), mean, closed)
+        return self.kept[plan]
