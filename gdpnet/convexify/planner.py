@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -19,8 +20,8 @@ from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._arguments import check_choice, check_count
 
-# Samples on which candidates are compared.
-_MEASURED = 512
+# Samples that are looked at, and those of them on which candidates are compared.
+_SAMPLES, _COMPARED = 512, 64
 
 # Distances closer than this are the same.
 _EQUAL = 1e-9
@@ -48,8 +49,8 @@ def plan_basic_steps(
     Rules that interact are merged whole where that fits the budget: then the relaxation is exact by
     construction (`plan.exact`). Where it does not fit, clusters are searched for: merged, rules
     moved and exchanged between them, as long as that helps on the samples. The search is guided by
-    the largest distance of a cluster alone, a bound that needs no linear program, and what it finds
-    is measured.
+    lower bounds (the distance of a cluster alone, which needs no linear program, and what was
+    measured for finer clusters), and the best it finds is measured.
 
     Args:
         rules: the rules.
@@ -85,7 +86,7 @@ def plan_basic_steps(
     inputs, predictions = draw_samples(rules, x, samples)
     if not len(inputs):
         raise InputError("x: expected at least one sample, got none.")
-    some = np.linspace(0, len(inputs) - 1, min(len(inputs), _MEASURED)).astype(int)
+    some = np.linspace(0, len(inputs) - 1, min(len(inputs), _SAMPLES)).astype(int)
     sampled = Sampled(rules, inputs[some], predictions[some])
     return _Planner(sampled, budget, objective, unit).plan()
 
@@ -105,22 +106,19 @@ class _Planner:
             for a, b, together in self.graph.edges(data="together")
             if together
         }
-        nothing = sampled.distance(())
-        exact = sampled.distance(range(len(self.rules.names)))
-        self.usable = np.isfinite(exact)
-        self.exact = exact[self.usable]
-        self.nothing = nothing[self.usable]
-        self._scores: dict[Partition, Score] = {}
-        self._measured: dict[Partition, Score] = {}
+        self.nothing = sampled.distance(())
+        self.exact = sampled.distance(range(len(self.rules.names)))
+        self.alone = _canonical([(r,) for r in range(len(self.rules.names))])
+        self._values: dict[Partition, tuple[np.ndarray, np.ndarray]] = {}
+        self._bounds: dict[Partition, np.ndarray] = {}
 
     def plan(self) -> Plan:
-        alone = _canonical([(r,) for r in range(len(self.rules.names))])
-        if not self.fits(alone):
+        start = self.alone
+        if not self.fits(start):
             raise InputError(
-                f"budget: without any basic step the program has {self._nonzeros(alone)} nonzeros "
+                f"budget: without any basic step the program has {self._nonzeros(start)} nonzeros "
                 f"in the worst sample, more than {self.budget}."
             )
-        start = alone
         for part in sorted(self.parts, key=len):
             whole = _canonical([*(c for c in start if c[0] not in part), part])
             if self.fits(whole):
@@ -161,34 +159,56 @@ class _Planner:
 
     # ---- what it brings --------------------------------------------------------------------
 
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """Samples on which merging can bring anything."""
+        finite = np.flatnonzero(np.isfinite(self.exact))
+        value, good = self._solve(self.alone, finite)
+        left = finite[(value < self.exact[finite] - _EQUAL) | ~good]
+        return left[np.linspace(0, len(left) - 1, min(len(left), _COMPARED)).astype(int)]
+
     def bound(self, partition: Partition) -> np.ndarray:
-        """A lower bound on the value for each sample: the farthest cluster of each component."""
-        total = self.nothing.copy()
-        for part in self.parts:
-            inside = [self.sampled.distance(c)[self.usable] for c in partition if c[0] in part]
-            total += np.maximum.reduce(inside) - self.nothing
-        return total
+        """A lower bound on the value, `compared`.
+
+        The value is at least the distance of any cluster (of each component of the graph), and at
+        least the value measured for a finer partition.
+        """
+        if partition not in self._bounds:
+            nothing = self.nothing[self.compared]
+            total = nothing.copy()
+            for part in self.parts:
+                inside = [self.sampled.distance(c)[self.compared] for c in partition if c[0] in part]
+                total += np.maximum.reduce(inside) - nothing
+            label = {r: k for k, cluster in enumerate(partition) for r in cluster}
+            for finer, (value, _) in self._values.items():
+                if all(len({label[r] for r in cluster}) == 1 for cluster in finer):
+                    total = np.maximum(total, value)
+            self._bounds[partition] = total
+        return self._bounds[partition]
+
+    def promise(self, partition: Partition) -> Score:
+        """The score that the bound ensures."""
+        bound = self.bound(partition)
+        return self._score(bound, bound >= self.exact[self.compared] - _EQUAL)
 
     def score(self, partition: Partition) -> Score:
-        """What the bound promises, best first by the objective."""
-        if partition not in self._scores:
-            bound = self.bound(partition)
-            self._scores[partition] = self._judge(bound, bound >= self.exact - _EQUAL)
-        return self._scores[partition]
-
-    def measure(self, partition: Partition) -> Score:
-        """What the relaxation gives; linear programs are solved where the bound leaves it open."""
-        if partition not in self._measured:
-            value = self.bound(partition)
-            good = value >= self.exact - _EQUAL
+        """The score measured; programs are solved where the bound leaves it open."""
+        if partition not in self._values:
+            value = self.bound(partition).copy()
+            good = value >= self.exact[self.compared] - _EQUAL
             written = sum(count_products(self.rules.data, cluster) for cluster in partition)
-            left = np.flatnonzero(~good)
-            if len(left) and written <= _WRITTEN_OUT:
-                value[left], good[left] = self._solve(partition, np.flatnonzero(self.usable)[left])
-            self._measured[partition] = self._judge(value, good)
-        return self._measured[partition]
+            if not good.all() and written <= _WRITTEN_OUT:
+                value[~good], good[~good] = self._solve(partition, self.compared[~good])
+            self._values[partition] = value, good
+            self._bounds.clear()
+        return self._score(*self._values[partition])
+
+    def _score(self, value: np.ndarray, good: np.ndarray) -> Score:
+        tight, satisfied = float(value.mean()), float(good.mean())
+        return (tight, satisfied) if self.objective == "tightness" else (satisfied, tight)
 
     def _solve(self, partition: Partition, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of the relaxation, and whether its point satisfies all rules."""
         from gdpnet.solve import Status, project
 
         names = self.rules.names
@@ -198,24 +218,35 @@ class _Planner:
         found = project(self.rules, yhat, x, relaxation=plan)
         return found.value.numpy(), (found.status <= Status.PROJECTED).numpy()
 
-    def _judge(self, value: np.ndarray, good: np.ndarray) -> Score:
-        if not len(value):
-            return 0.0, 0.0
-        tight, satisfied = float(value.mean()), float(good.mean())
-        return (tight, satisfied) if self.objective == "tightness" else (satisfied, tight)
-
     # ---- search ----------------------------------------------------------------------------
 
     def _search(self, start: Partition) -> Partition:
         """The best partition found: by the bound from several starts, then by measuring."""
-        starts = [start, *self._grown(start)]
-        starts = sorted(set(starts), key=self.score, reverse=True)[:_FINALISTS]
-        for candidate in starts:
-            self._climb(candidate, self.score, self._neighbours)
-        seen = [partition for partition in self._scores if self.fits(partition)]
-        finalists = sorted(seen, key=self.score, reverse=True)[:_FINALISTS]
-        best = max([start, *finalists], key=self.measure)
-        return self._climb(best, self.measure, self._promising)
+        if not len(self.compared):
+            return start
+        for candidate in [start, *self._pairs(start)]:
+            self.score(candidate)
+        starts = {start, *self._pairs(start), *self._grown(start)}
+        reached = {
+            self._climb(candidate, self.promise, self._neighbours)
+            for candidate in self._best(starts)
+        }
+        best = max([start, *self._best({*starts, *reached})], key=self.score)
+        return self._climb(best, self.score, lambda p: self._best(self._neighbours(p)))
+
+    def _best(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """The few with the best bound."""
+        return sorted(sorted(partitions), key=self.promise, reverse=True)[:_FINALISTS]
+
+    def _pairs(self, start: Partition) -> list[Partition]:
+        """Two rules merged."""
+        alone = [cluster for cluster in start if len(cluster) == 1]
+        merged = [
+            _canonical([*(c for c in start if c not in (one, other)), (*one, *other)])
+            for one, other in combinations(alone, 2)
+            if self._meets(one, other)
+        ]
+        return [candidate for candidate in merged if self.fits(candidate)]
 
     def _grown(self, start: Partition) -> Iterator[Partition]:
         """Clusters grown from every rule, one best rule at a time; those that fit.
@@ -235,7 +266,7 @@ class _Planner:
                     grown = [
                         _canonical([*(_without(start, (*cluster, r))), (*cluster, r)]) for r in near
                     ]
-                    k = max(range(len(near)), key=lambda i: self.score(grown[i]))
+                    k = max(range(len(near)), key=lambda i: self.promise(grown[i]))
                     cluster = (*cluster, near[k])
                     if self.fits(grown[k]):
                         yield grown[k]
@@ -256,9 +287,6 @@ class _Planner:
         """Partitions one step away that fit: two clusters merged, a rule moved, two exchanged."""
         found = {_canonical(changed) for changed in self._changed(partition)} - {partition}
         return [candidate for candidate in sorted(found) if self.fits(candidate)]
-
-    def _promising(self, partition: Partition) -> list[Partition]:
-        return sorted(self._neighbours(partition), key=self.score, reverse=True)[:_FINALISTS]
 
     def _changed(self, partition: Partition) -> Iterator[list[tuple[int, ...]]]:
         for one, other in combinations(partition, 2):
