@@ -267,6 +267,12 @@ def _drop_free_logic(clone: Any) -> None:
         raise ConflictError("The LogicalConstraints of the model contradict each other.")
     for constraint in logic.free():
         constraint.deactivate()
+    # Pyomo's hull writes the inactive members of an indexed LogicalConstraint as rows too.
+    for constraint in clone.component_objects(
+        pyo.LogicalConstraint, descend_into=(pyo.Block, Disjunct)
+    ):
+        for index in [i for i, member in constraint.items() if not member.active]:
+            del constraint[index]
 
 
 def _rewrite(clone: Any) -> None:

@@ -1,4 +1,4 @@
-"""The lifted hull of a set of clusters as one linear program, for a whole batch.
+"""The lifted hull of a part as the dense simplex wants it, for a whole batch.
 
 With `u = y - lambda yhat` the shifted copy of a product, the l1 epigraph of the lift is |u|, and
 the program of the clusters c with products k is
@@ -7,11 +7,11 @@ the program of the clusters c with products k is
     subject to  a_i u_ck <= lambda_ck (b_i - a_i yhat)         rows of the product, globals
                 (l - yhat) lambda_ck <= u_ck <= (h - yhat) lambda_ck
                 sum_k lambda_ck = 1                            for every cluster
-                sum_k u_ck is the same for every cluster       y - yhat
+                sum_k u_ck is the same for every cluster       y - yhat, and auxiliaries
                 sum_k |u_ckj| <= eta_j                         for every cluster and output
 
-It is the program of the transformation chain with y, eta and the aggregation rows substituted: the
-value is the same, and so is y. Only the column of lambda depends on prediction and inputs (and
+It is `_program.Program` with y, eta and the aggregation rows substituted: the value is the same, and
+so is y. Only the column of lambda depends on prediction and inputs (and
 coefficients that depend on x), so a pattern of active rules is assembled once.
 
 With one cluster eta is redundant, and |u| can be left to a simplex that knows kinks. With several,
@@ -22,34 +22,14 @@ dual feasible and not degenerate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.convexify._blocks import ALWAYS, Block, Part
 from gdpnet.convexify._products import Product, products
-from gdpnet.errors import RuleError
 from gdpnet.rules.model import RuleModel
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large a relaxation is.
-
-    Attributes:
-        clusters: disjunctions after the basic steps.
-        disjuncts: their terms in all.
-        variables: columns of the program.
-        rows: rows of the program.
-        nonzeros: entries of its matrix.
-    """
-
-    clusters: int
-    disjuncts: int
-    variables: int
-    rows: int
-    nonzeros: int
 
 
 class LiftedProgram:
@@ -57,10 +37,10 @@ class LiftedProgram:
 
     Args:
         rules: the rules.
-        clusters: active rules, cluster by cluster; none is a single product of the global rows.
+        clusters: active rules, cluster by cluster, over all columns.
         active: which clauses apply.
         weights: of the outputs, `d`.
-        split: write u = p - q even for one cluster, for solvers that know no kinks.
+        part: a part of a layout, instead of clusters and active clauses.
 
     Attributes:
         products: products of each cluster.
@@ -79,32 +59,22 @@ class LiftedProgram:
         clusters: Sequence[Sequence[int]],
         active: Sequence[bool],
         weights: Array,
-        split: bool = False,
+        part: Part | None = None,
     ) -> None:
         self.rules = rules
         data = rules.data
-        refuse_unbounded(rules)
-        self.products: list[list[Product]] = [products(data, c, active) for c in clusters]
-        if not self.products:
-            self.products = [[Product(frozenset(), ())]]
-        self.kinks = len(self.products) == 1 and not split
-        self.d, self.n = data.outputs, len(data.columns)
-        self._assemble(weights)
-
-    @property
-    def contradictory(self) -> bool:
-        """Whether propositions leave a cluster without any product."""
-        return any(not cluster for cluster in self.products)
-
-    def sizes(self) -> Sizes:
-        """How large it is."""
-        return Sizes(
-            clusters=len(self.products),
-            disjuncts=sum(map(len, self.products)),
-            variables=len(self.cost),
-            rows=len(self.bound),
-            nonzeros=len(self.column),
-        )
+        if part is None:
+            blocks = [Block(tuple(c), tuple(products(data, c, active))) for c in clusters]
+            every = tuple(range(len(data.columns)))
+            part = Part(every, data.global_rows, tuple(blocks) or (ALWAYS,))
+        self.part = part
+        self.columns = np.array(part.columns, dtype=np.int64)
+        self.place = {j: k for k, j in enumerate(part.columns)}
+        self.products: list[list[Product]] = [list(block.products) for block in part.blocks]
+        self.kinks = len(self.products) == 1
+        self.d = sum(j < data.outputs for j in part.columns)
+        self.n = len(part.columns)
+        self._assemble(weights[self.columns[: self.d]])
 
     # ---- columns ---------------------------------------------------------------------------
 
@@ -144,28 +114,34 @@ class LiftedProgram:
                             self.lower[column] = -np.inf
                 for j in range(d, n):
                     self.lower[self._copy(first, j, 1.0)[0][0]] = -np.inf
-                for i in dict.fromkeys((*data.global_rows, *product.rows)):
+                for i in dict.fromkeys((*self.part.rows, *product.rows)):
                     row = data.rows[i]
-                    terms = [t for j, a in row.terms for t in self._copy(first, j, a.number)]
+                    terms = [
+                        t for j, a in row.terms for t in self._copy(first, self.place[j], a.number)
+                    ]
                     at_row = rows.add([*terms, (weight, 1.0)], 0.0, row.equality)
                     moving.append((at_row, weight, "row", i, 0, -1.0))
                     for j, a in row.terms:
                         if not a.is_number:
                             moving += [
                                 (at_row, column, "coefficient", i, j, sign)
-                                for column, sign in self._copy(first, j, 1.0)
+                                for column, sign in self._copy(first, self.place[j], 1.0)
                             ]
-                for j in range(n):
-                    above = rows.add([*self._copy(first, j, 1.0), (weight, 1.0)], 0.0)
-                    moving.append((above, weight, "upper", j, 0, -1.0))
-                    below = rows.add([*self._copy(first, j, -1.0), (weight, 1.0)], 0.0)
-                    moving.append((below, weight, "lower", j, 0, 1.0))
+                for j, column in enumerate(self.part.columns):
+                    bounds = data.columns[column]
+                    if np.isfinite(bounds.upper):
+                        above = rows.add([*self._copy(first, j, 1.0), (weight, 1.0)], 0.0)
+                        moving.append((above, weight, "upper", column, 0, -1.0))
+                    if np.isfinite(bounds.lower):
+                        below = rows.add([*self._copy(first, j, -1.0), (weight, 1.0)], 0.0)
+                        moving.append((below, weight, "lower", column, 0, 1.0))
             rows.add([(first + width - 1, 1.0) for first in self.first[c]], 1.0, True)
         for c in range(1, clusters):
-            for j in range(d):
+            for j in range(n):
                 moved = [t for f in self.first[c] for t in self._copy(f, j, 1.0)]
                 moved += [t for f in self.first[0] for t in self._copy(f, j, -1.0)]
                 rows.add(moved, 0.0, True)
+            for j in range(d):
                 size = [(column, 1.0) for f in self.first[c] for column, _ in self._copy(f, j, 1.0)]
                 size += [
                     (column, -1.0) for f in self.first[0] for column, _ in self._copy(f, j, 1.0)
@@ -206,8 +182,8 @@ class LiftedProgram:
         """
         data = self.rules.data
         table = self.rules.table
-        padded = np.zeros((len(yhat), self.n))
-        padded[:, : self.d] = yhat
+        padded = np.zeros((len(yhat), len(data.columns)))
+        padded[:, : data.outputs] = yhat
         activity = padded @ table.shared.numpy().T
         rows = table.varying.numpy()
         if len(rows):
@@ -235,37 +211,19 @@ class LiftedProgram:
         return sized @ self.cost
 
     def outputs(self, point: Array, yhat: Array) -> Array:
-        """The outputs of solutions, `batch x d`.
+        """The outputs of solutions, `batch x d`, those of the part changed.
 
         Args:
             point: `batch x n`.
             yhat: predictions within the bounds, `batch x d`.
         """
         y = yhat.copy()
+        own = self.columns[: self.d]
         for first in self.first[0]:
-            y += point[:, first : first + self.d]
+            y[:, own] += point[:, first : first + self.d]
             if not self.kinks:
-                y -= point[:, first + self.d : first + 2 * self.d]
+                y[:, own] -= point[:, first + self.d : first + 2 * self.d]
         return y
-
-
-def refuse_unbounded(rules: RuleModel) -> None:
-    """The hull needs finite bounds: name all variables that lack one."""
-    data = rules.data
-    open_ended = [c.name for c in data.columns if not np.isfinite([c.lower, c.upper]).all()]
-    if open_ended:
-        raise RuleError(
-            f"The hull needs finite bounds, but {', '.join(open_ended[:8])} "
-            f"{'has' if len(open_ended) == 1 else 'have'} none. Give "
-            f"{'it' if len(open_ended) == 1 else 'them'} bounds in the Pyomo model, or use "
-            "relaxation='dnf' with solver='exact', which needs none."
-        )
-    whole = [c.name for c in data.columns if c.integer]
-    if whole:
-        raise RuleError(
-            f"The hull of integer variables ({', '.join(whole[:8])}) is not written down. Use "
-            "relaxation='dnf' with solver='exact'."
-        )
 
 
 class _Rows:

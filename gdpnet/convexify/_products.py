@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from gdpnet.convexify._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.rules._data import Clause, RuleData
 from gdpnet.rules._logic import find_assignment
@@ -19,7 +20,7 @@ class Product:
     """One term: a choice of a disjunct for every rule of the cluster.
 
     Attributes:
-        literals: booleans chosen, as literals.
+        literals: booleans that are decided, as literals.
         rows: rows they enforce, without the global ones.
     """
 
@@ -27,7 +28,13 @@ class Product:
     rows: tuple[int, ...]
 
 
-def products(data: RuleData, rules: Sequence[int], active: Sequence[bool]) -> list[Product]:
+def products(
+    data: RuleData,
+    rules: Sequence[int],
+    active: Sequence[bool],
+    same: dict[int, int] | None = None,
+    room: Room | None = None,
+) -> list[Product]:
     """All products of a cluster, nested disjunctions included.
 
     Products for which no truth values of the other booleans satisfy the propositions are left out.
@@ -37,31 +44,41 @@ def products(data: RuleData, rules: Sequence[int], active: Sequence[bool]) -> li
         data: the rules.
         rules: the cluster.
         active: which clauses apply, by clause.
+        same: booleans that are the truth of a nested disjunct (a literal) where it is required.
+        room: leave products out that it finds empty; keep all where it is None.
     """
     logic = [c for c, on in zip(data.clauses, active, strict=True) if on and c.logic]
     exclusive = {frozenset(c.literals) for c in logic if len(c.literals) == 2}
-    own = {
-        literal - 1
-        for r in rules
-        for k in data.subtree(data.rules[r].clause)
-        for literal in data.clauses[k].literals
-    }
-    tied = {k for k in own if data.booleans[k].tied}
-    propositions = [
-        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else tuple(c.literals) for c in logic
-    ]
     clauses = [data.clauses[data.rules[r].clause] for r in rules]
+    below = [data.clauses[k] for r in rules for k in data.subtree(data.rules[r].clause)]
+    tied = {abs(n) - 1 for c in below for n in c.literals if data.booleans[abs(n) - 1].tied}
+    required = {n: c.guard + 1 for c in below for n in c.literals}
+    aliases = {k: n for k, n in (same or {}).items() if n in required}
+    said = propositions(data, active)
     found = []
-    for literals in _choices(data, clauses, active, exclusive):
+    for literals in _choices(data, rules, clauses, active, exclusive, room):
         values = {k: k + 1 in literals for k in tied}
-        if find_assignment(propositions, values) is None:
+        if find_assignment(said, values) is None:
             continue
-        rows = [row for k in sorted(literals) for row in data.booleans[k - 1].true_rows]
-        false = [k for k, true in values.items() if not true]
-        rows += [row for k in false for row in data.booleans[k].false_rows]
-        signed = literals | {-(k + 1) for k in false}
-        found.append(Product(signed, tuple(dict.fromkeys(rows))))
+        for k, nested in aliases.items():
+            if required[nested] in literals:
+                values[k] = nested in literals
+        rows = [row for n in sorted(literals) if n > 0 for row in data.booleans[n - 1].true_rows]
+        for k, true in values.items():
+            boolean = data.booleans[k]
+            rows += boolean.true_rows if true else boolean.false_rows
+        signed = {k + 1 if true else -(k + 1) for k, true in values.items()}
+        found.append(Product(literals | signed, tuple(dict.fromkeys(rows))))
     return found
+
+
+def propositions(data: RuleData, active: Sequence[bool]) -> list[tuple[int, ...]]:
+    """All that logic, and the rules that it names, say about truth values."""
+    return [
+        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else c.literals
+        for c, on in zip(data.clauses, active, strict=True)
+        if on and (c.logic or all(data.booleans[abs(n) - 1].tied for n in c.literals))
+    ]
 
 
 def count_products(data: RuleData, rules: Sequence[int]) -> int:
@@ -84,44 +101,60 @@ def _terms(data: RuleData, clause: Clause) -> int:
 
 def _choices(
     data: RuleData,
+    rules: Sequence[int],
     clauses: Sequence[Clause],
     active: Sequence[bool],
     exclusive: set[frozenset[int]],
+    room: Room | None,
 ) -> Iterator[frozenset[int]]:
     """Every choice of literals for each clause, and for the clauses that a literal requires."""
-    stack: list[tuple[frozenset[int], list[Clause]]] = [(frozenset(), list(clauses))]
     count = 0
-    while stack:
-        literals, required = stack.pop()
+
+    def extend(literals: frozenset[int], required: list[Clause]) -> Iterator[frozenset[int]]:
+        nonlocal count
         if not required:
             count += 1
             if count > MOST_PRODUCTS:
-                raise RuleError(
-                    f"The merged rules have more than {MOST_PRODUCTS} products, too many to write "
-                    "down. Merge fewer rules, or use relaxation='dnf' with solver='exact', which "
-                    "needs none of them."
-                )
+                _refuse(data, rules)
             yield literals
-            continue
+            return
         clause, *others = required
-        for chosen in reversed(_options(data, clause, exclusive)):
+        for chosen in _options(data, clause, exclusive):
             nested = [
                 data.clauses[k]
                 for literal in chosen
                 for k in data.guarded.get(literal - 1, ())
                 if active[k]
             ]
-            stack.append((literals | frozenset(chosen), [*others, *nested]))
+            rows = [row for n in chosen if n > 0 for row in data.booleans[n - 1].true_rows]
+            if room is None or room.push(rows):
+                yield from extend(literals | frozenset(chosen), [*others, *nested])
+            if room is not None:
+                room.pop()
+
+    yield from extend(frozenset(), list(clauses))
+
+
+def _refuse(data: RuleData, rules: Sequence[int]) -> None:
+    names = [data.rules[r].name for r in rules]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    raise RuleError(
+        f"Merging {listed} gives more than {MOST_PRODUCTS:,} products (up to "
+        f"{count_products(data, rules):,}), too many to write down. Merge fewer rules with a Plan, "
+        "or use relaxation='dnf' with solver='exact', which needs none of them."
+    )
 
 
 def _options(
     data: RuleData, clause: Clause, exclusive: set[frozenset[int]]
 ) -> list[tuple[int, ...]]:
     """One disjunct each; any non-empty subset where logic names them and XOR does not forbid it."""
-    one: list[tuple[int, ...]] = [(literal,) for literal in clause.literals]
-    if not all(data.booleans[literal - 1].tied for literal in clause.literals) or all(
-        frozenset((-a, -b)) in exclusive for a, b in combinations(clause.literals, 2)
+    literals = clause.literals
+    one: list[tuple[int, ...]] = [(literal,) for literal in literals]
+    # A clause that names a boolean and its negation decides a whole number.
+    if not any(data.booleans[abs(n) - 1].tied for n in literals) or all(
+        a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)
     ):
         return one
-    sizes = range(1, len(clause.literals) + 1)
-    return [chosen for size in sizes for chosen in combinations(clause.literals, size)]
+    sizes = range(1, len(literals) + 1)
+    return [chosen for size in sizes for chosen in combinations(literals, size)]

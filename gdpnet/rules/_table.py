@@ -131,6 +131,11 @@ class RowTable:
         return self._tensors["shared"]
 
     @property
+    def equality(self) -> torch.Tensor:
+        """Which rows are equalities, bool `rows`."""
+        return self._tensors["equality"]
+
+    @property
     def varying(self) -> torch.Tensor:
         """Rows whose coefficients depend on x."""
         return self._tensors["varying"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from gdpnet.errors import SolverError
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
+
+if TYPE_CHECKING:
+    from gdpnet.convexify._program import Program
 
 
 @cache
@@ -28,23 +34,58 @@ def environment() -> Any:
     return env
 
 
-def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
-    """Solve a program at Gurobi's tightest tolerances, one thread."""
+@contextmanager
+def refusals(variables: int, rows: int) -> Iterator[None]:
+    """Turn what Gurobi raises into one line that says what to do."""
+    environment()  # first: it has lines of its own
     import gurobipy
 
-    status = gurobipy.GRB.Status
-    outcomes = {
-        status.OPTIMAL: Outcome.OPTIMAL,
-        status.INFEASIBLE: Outcome.INFEASIBLE,
-        status.UNBOUNDED: Outcome.UNBOUNDED,
-        status.TIME_LIMIT: Outcome.LIMIT,
-    }
     try:
-        model = gurobipy.Model(env=environment())
-        model.Params.Threads = 1
-        model.Params.FeasibilityTol = model.Params.OptimalityTol = model.Params.IntFeasTol = 1e-9
+        yield
+    except gurobipy.GurobiError as error:
+        raise SolverError(
+            f"Gurobi refused the problem ({variables} variables, {rows} rows): {error}. The "
+            "licence inside its wheel allows 2000 of each; HiGHS has no limit."
+        ) from None
+
+
+def _new_model() -> Any:
+    import gurobipy
+
+    model = gurobipy.Model(env=environment())
+    model.Params.Threads = 1
+    model.Params.FeasibilityTol = model.Params.OptimalityTol = model.Params.IntFeasTol = 1e-9
+    model.Params.DualReductions = 0  # tells infeasible from unbounded
+    return model
+
+
+def kept_model(program: Program) -> tuple[Any, list[Any], list[Any]]:
+    """A relaxation's program, to be changed and solved again: model, columns and rows."""
+    model = _new_model()
+    model.Params.Method = 1  # dual simplex: a vertex, and the old basis serves
+    columns = model.addMVar(len(program.lower), lb=program.lower, ub=program.upper)
+    shape = (len(program.bound), len(program.lower))
+    matrix = csr_array((program.value, program.column, program.start), shape=shape)
+    sense = np.where(program.equality, "=", "<")
+    rows = model.addMConstr(matrix, columns, sense, program.bound)
+    model.update()
+    return model, columns.tolist(), rows.tolist()
+
+
+def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
+    """Solve a program at Gurobi's tightest tolerances, one thread."""
+    with refusals(len(program.cost), len(program.matrix)):
+        import gurobipy
+
+        status = gurobipy.GRB.Status
+        outcomes = {
+            status.OPTIMAL: Outcome.OPTIMAL,
+            status.INFEASIBLE: Outcome.INFEASIBLE,
+            status.UNBOUNDED: Outcome.UNBOUNDED,
+            status.TIME_LIMIT: Outcome.LIMIT,
+        }
+        model = _new_model()
         model.Params.MIPGap = model.Params.MIPGapAbs = 0.0
-        model.Params.DualReductions = 0  # tells infeasible from unbounded
         if time_limit is not None:
             model.Params.TimeLimit = time_limit
         kinds = np.where(program.integer, "I", "C")
@@ -56,11 +97,6 @@ def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
             if rows.any():
                 model.addMConstr(program.matrix[rows], v, side, bound[rows])
         model.optimize()
-    except gurobipy.GurobiError as error:
-        raise SolverError(
-            f"Gurobi refused the problem ({len(program.cost)} variables, {len(program.matrix)} "
-            f"rows): {error}. The licence inside its wheel allows 2000 of each; HiGHS has no limit."
-        ) from None
     outcome = outcomes.get(model.Status, Outcome.FAILED)
     if model.SolCount == 0 or outcome not in (Outcome.OPTIMAL, Outcome.LIMIT):
         return Answer(outcome)

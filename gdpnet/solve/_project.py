@@ -152,8 +152,7 @@ def project(
         predictions = np.where(invalid[:, None], 0.0, predictions)
     assembled = time.perf_counter()
 
-    adaptive = relaxation == "auto"
-    results = _solve(solver, plan, adaptive, rules, inputs, predictions, invalid, options, mark)
+    results = _solve(solver, plan, relaxation, rules, inputs, predictions, invalid, options, mark)
     if strict:
         results.strict = _strict.enforce(rules, predictions, results, options)
     results.value, results.unit = results.value * unit, float(unit)
@@ -193,7 +192,7 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
 def _solve(
     solver: str,
     plan: Plan | None,
-    adaptive: bool,
+    relaxation: str | Plan,
     rules: RuleModel,
     x: np.ndarray,
     yhat: np.ndarray,
@@ -203,7 +202,9 @@ def _solve(
 ) -> Results:
     if plan is not None:
         solver = "dense" if solver == "auto" else solver
-        return _relaxed.solve(rules, x, yhat, invalid, options, mark, plan, solver, adaptive)
+        merged = None if relaxation == "dnf" else plan  # all that hangs together
+        adaptive = relaxation == "auto"
+        return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
     if solver == "auto":
         solver = "exact" if _exact.AVAILABLE else "milp"
         if solver == "milp":

@@ -1,41 +1,42 @@
 """Projection onto CNF, partial DNF and written-out DNF: one linear program a sample.
 
-Samples with the same active rules share a program, which is assembled once and kept; what differs
-between them is a list of entries. The point is checked against the rules: a relaxation's optimum
-may break them, and the status says so.
+Samples with the same active rules share a layout, which is made once and kept. All samples of a
+batch go to the solver together. The point is checked against the rules: a relaxation's optimum may
+break them, and the status says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import logging
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import torch
 
-from gdpnet.convexify._lifted import LiftedProgram
+from gdpnet.convexify._blocks import box
+from gdpnet.convexify._layouts import Clusters, Layouts, layouts_of
 from gdpnet.convexify._products import count_products
 from gdpnet.convexify.graph import neighbours
 from gdpnet.convexify.plan import Plan
 from gdpnet.rules._batch import Batch
+from gdpnet.rules._data import RuleData
+from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _existence, _gurobi
-from gdpnet.solve._exact import engine_of, instantiate
-from gdpnet.solve._linear import LinearProgram, Outcome
+from gdpnet.solve import _existence
+from gdpnet.solve._dense import DenseEngine
+from gdpnet.solve._exact import instantiate
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import Instance
 
-if TYPE_CHECKING:
-    pass
-
-# Bytes of per-sample coefficients that the dense solver holds at a time.
-_PIECE = 64e6
-
-# Above this many columns HiGHS, with its sparse factors, is ahead of the dense simplex.
-_DENSE_MOST = 300
+logger = logging.getLogger("gdpnet")
 
 # Products that adaptive basic steps write down for a cluster.
 _MOST_ADAPTIVE = 512
@@ -43,12 +44,11 @@ _MOST_ADAPTIVE = 512
 # A point satisfies the rules if it does within this.
 _SATISFIED = 1e-6
 
-Solver = Callable[[LiftedProgram, Array], tuple[Array, Array]]
-"""`(program, moving values (B, entries)) -> (points (B, n), outcomes (B,))`."""
+_STATUS = np.empty(3, dtype=np.int8)
+_STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Status.ERROR
 
-_SOLVED, _INFEASIBLE, _FAILED = 0, 1, 2
-
-_kept: WeakKeyDictionary[RuleModel, dict[Any, Any]] = WeakKeyDictionary()
+_engines: WeakKeyDictionary[RuleModel, DenseEngine] = WeakKeyDictionary()
+_models: WeakKeyDictionary[RuleModel, dict[tuple[int, str], WrittenOut]] = WeakKeyDictionary()
 
 
 def solve(
@@ -58,262 +58,264 @@ def solve(
     invalid: Array,
     options: Options,
     mark: bool,
-    plan: Plan,
+    plan: Plan | None,
     solver: str,
     adaptive: bool = False,
 ) -> Results:
     """Project a flat batch; arguments as in `_exact.solve`, and the plan of basic steps.
 
-    With `adaptive` the plan is where it starts from.
+    Without a plan all rules that hang together are merged: the DNF. With `adaptive` the plan is
+    where it starts from.
     """
-    plan.indices(rules)
-    engine, instance = instantiate(rules, x, invalid, mark)
-    results = Results.start(rules, yhat, instance.active[:, engine.rule_clauses])
-    results.solver[:] = SOLVER_NAMES.index(solver)
+    if plan is not None:
+        plan.indices(rules)
+    check_available(solver)
+    layouts = layouts_of(rules)
+    _, instance = instantiate(layouts.ready.rules, x, invalid, mark)
+    batch = _Batch(rules, layouts, x, yhat, instance, options, solver)
     usable = np.flatnonzero(~invalid)
-    accepted = np.zeros(len(yhat), dtype=bool)
-    if len(usable):
-        batch = Batch.of_arrays(x[usable], yhat[usable])
-        accepted[usable] = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
-    rest = np.flatnonzero(~accepted & ~invalid)
-    groups = _Batch(rules, x, yhat, instance, options, solver, results)
-    for pattern, samples in _groups(instance.active[rest], rest):
-        clusters = plan.active(rules, pattern[engine.rule_clauses].tolist())
-        groups.solve(pattern, clusters, samples)
-    _judge(rules, x, results, np.flatnonzero(accepted), options.tolerance)
-    _judge(rules, x, results, np.flatnonzero(results.status == Status.PROJECTED), _SATISFIED)
+    accepted = batch.judge(usable, options.tolerance)
+    batch.plan(usable[~accepted], plan)
+    batch.solve(usable[~accepted])
     if adaptive:
-        _take_basic_steps(groups, plan)
-    return results
+        _take_basic_steps(batch)
+    return batch.results
 
 
 class _Batch:
-    """A batch whose samples are solved in groups that share a program."""
+    """A batch, and the layout that each of its samples has now."""
 
     def __init__(
         self,
         rules: RuleModel,
+        layouts: Layouts,
         x: Array,
         yhat: Array,
         instance: Instance,
         options: Options,
         solver: str,
-        results: Results,
     ) -> None:
-        self.rules, self.x, self.instance, self.options = rules, x, instance, options
-        self.solver, self.results = solver, results
-        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
-        self.start = np.clip(yhat, self.lower, self.upper)
+        self.rules, self.layouts, self.x, self.options = rules, layouts, x, options
+        self.instance, self.solver = instance, solver
+        data = rules.data
+        self.active = instance.active[:, [rule.clause for rule in data.rules]]
+        self.results = Results.start(rules, yhat, self.active)
+        self.results.solver[:] = SOLVER_NAMES.index(solver)
+        self.violation = np.zeros(self.active.shape)
+        self.number = np.full(len(yhat), -1, dtype=np.int64)
+        lower, upper = box(layouts.ready.rules.data, instance.bound)
+        self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ options.weights
+        self.pruned = _within(data, x)
+        self.results.sizes = partial(_largest, layouts, self.number)
+        if not self.pruned.all():
+            self.results.unpruned = ~self.pruned
+            _tell_outside(rules)
 
-    def solve(self, pattern: Array, clusters: Sequence[Sequence[int]], samples: Array) -> None:
-        """Solve samples with the same active clauses, merged in the same way."""
-        results, solver = self.results, self.solver
-        program = self._program(pattern, clusters, split=solver != "dense")
-        if program.contradictory:
-            results.status[samples] = Status.CONFLICT
-            results.value[samples] = np.inf
+    def plan(self, samples: Array, plan: Plan | None) -> None:
+        """Give samples the layout that a plan, or the DNF, has for their active rules."""
+        first, which = self.layouts.patterns(self.instance.active[samples], self.pruned[samples])
+        numbers = [
+            self.layouts.planned(plan, self.instance.active[s], bool(self.pruned[s]))
+            for s in samples[first].tolist()
+        ]
+        self.number[samples] = np.array(numbers, dtype=np.int64)[which]
+
+    def solve(self, samples: Array) -> None:
+        """Solve samples, and say what became of them."""
+        if not len(samples):
             return
-        if solver == "dense" and len(program.cost) > _DENSE_MOST:
-            solver, program = "highs", self._program(pattern, clusters, split=True)
-            results.solver[samples] = SOLVER_NAMES.index("highs")
-        part = self.instance.take(samples)
-        moving = program.moving_values(part.bound, part.varying, self.start[samples])
-        points, outcome = _SOLVERS[solver](program, moving)
-        solved, good = samples[outcome == _SOLVED], points[outcome == _SOLVED]
-        y = program.outputs(good, self.start[solved])
-        results.y[solved] = np.clip(y, self.lower, self.upper)
-        results.value[solved] = program.value_of(good) + self.outside[solved]
-        results.status[solved] = Status.PROJECTED
-        results.status[samples[outcome == _INFEASIBLE]] = Status.CONFLICT
-        results.value[samples[outcome == _INFEASIBLE]] = np.inf
-        results.status[samples[outcome == _FAILED]] = Status.ERROR
+        results, outcome = self.results, np.full(len(samples), INFEASIBLE, dtype=np.int8)
+        value = np.full(len(samples), np.inf)
+        numbers = self.number[samples]
+        y = self.start[samples]
+        rest = ~np.array(self.layouts.contradictory)[numbers]
+        for solver, chosen in self._solvers(numbers, rest):
+            run = self._dense if solver == "dense" else partial(self._written_out, solver)
+            results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
+            y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
+        solved = outcome == SOLVED
+        results.y[samples[solved]] = y[solved]
+        results.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
+        results.status[samples] = _STATUS[outcome]
+        self.judge(samples[solved], _SATISFIED)
 
-    def _program(
-        self, pattern: Array, clusters: Sequence[Sequence[int]], split: bool
-    ) -> LiftedProgram:
-        kept = _kept.setdefault(self.rules, {})
-        weights = self.options.weights
-        key = (pattern.tobytes(), tuple(map(tuple, clusters)), weights.tobytes(), split)
-        if key not in kept:
-            kept[key] = LiftedProgram(self.rules, clusters, pattern.tolist(), weights, split)
-        return kept[key]
+    def _solvers(self, numbers: Array, rest: Array) -> list[tuple[str, Array]]:
+        """Which samples each solver gets; what is too large for the dense one goes to HiGHS."""
+        if self.solver != "dense":
+            return [(self.solver, rest)] if rest.any() else []
+        listed = self.layouts.listed
+        small = np.zeros(len(listed), dtype=bool)
+        used = np.unique(numbers[rest])
+        small[used] = [DenseEngine.accepts(listed[k]) for k in used.tolist()]
+        split = (("dense", rest & small[numbers]), ("highs", rest & ~small[numbers]))
+        return [(solver, chosen) for solver, chosen in split if chosen.any()]
+
+    def _dense(self, samples: Array) -> tuple[Array, Array, Array]:
+        ready = self.layouts.ready.rules
+        if ready not in _engines:
+            _engines[ready] = DenseEngine(ready)
+        used, which = np.unique(self.number[samples], return_inverse=True)
+        found = _engines[ready].solve(
+            *(self.instance.take(samples), self.start[samples], self.options.weights),
+            *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
+        )
+        return found.y, found.value, found.outcome
+
+    def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
+        y, value = self.start[samples], np.zeros(len(samples))
+        outcome = np.zeros(len(samples), dtype=np.int8)
+        threads = self.options.threads or os.cpu_count() or 1
+        models = _models.setdefault(self.rules, {})
+        for number in np.unique(self.number[samples]).tolist():
+            key = (number, solver)
+            if key not in models:
+                models[key] = WrittenOut(self.layouts.program(number), solver)
+            model = models[key]
+            own = np.flatnonzero(self.number[samples] == number)
+            some = self.instance.take(samples[own])
+            parameters = model.program.parameters(some.bound, some.varying, y[own])
+            found, value[own], outcome[own] = model.solve(parameters, self.options.weights, threads)
+            y[np.ix_(own, model.program.which)] = found
+        return y, value, outcome
+
+    def judge(self, samples: Array, tol: float) -> Array:
+        """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not."""
+        if not len(samples):
+            return np.zeros(0, dtype=bool)
+        results = self.results
+        if not self.rules.is_plain:
+            return self._judge_together(samples, tol)
+        data, table = self.rules.data, self.rules.table
+        some = self.instance.take(samples)
+        y = torch.from_numpy(results.y[samples])
+        values = RowValues(
+            shared=table.shared,
+            varying=table.varying,
+            coefficients=torch.from_numpy(some.varying[:, :, : len(data.columns)]),
+            bound=torch.from_numpy(some.bound[:, : len(data.rows)]),
+            equality=table.equality,
+        )
+        residual = values.residual(y)
+        satisfaction = self.rules.satisfaction
+        booleans = satisfaction.of_booleans(residual, torch.from_numpy(some.active))
+        violation = satisfaction.of_rules(booleans, torch.from_numpy(self.active[samples]))
+        holds = (violation <= tol).all(1) & (satisfaction.of_globals(residual, y) <= tol)
+        results.assignment[samples] = (booleans <= tol).numpy()
+        self.violation[samples] = violation.numpy()
+        results.status[samples[~holds.numpy()]] = Status.RELAXED
+        return holds.numpy()
+
+    def _judge_together(self, samples: Array, tol: float) -> Array:
+        """The same where auxiliaries or logic need a search."""
+        results = self.results
+        batch = Batch.of_arrays(self.x[samples], results.y[samples])
+        holds = self.rules.satisfied(batch.x, batch.y, tol).numpy()
+        results.status[samples[~holds]] = Status.RELAXED
+        for group, judge in (
+            (samples[holds], _existence.holding),
+            (samples[~holds], _existence.each),
+        ):
+            if len(group):
+                part = Batch.of_arrays(self.x[group], results.y[group])
+                results.assignment[group] = judge(self.rules, part, tol).astype(np.int8)
+        return holds
+
+    def broken(self, samples: Array) -> Array:
+        """Which rules samples break, bool `samples x rules`."""
+        if self.rules.is_plain:
+            return self.violation[samples] > _SATISFIED
+        batch = Batch.of_arrays(self.x[samples], self.results.y[samples])
+        return (self.rules.violation(batch.x, batch.y) > _SATISFIED).numpy()
 
 
-def _groups(rows: Array, samples: Array) -> Iterator[tuple[Array, Array]]:
-    """Different rows, and the samples that have each."""
-    different, which = np.unique(rows, axis=0, return_inverse=True)
-    for k, row in enumerate(different):
-        yield row, samples[which.ravel() == k]
+def _largest(layouts: Layouts, numbers: Array) -> object:
+    """Sizes of the largest relaxation among samples; None where none was solved."""
+    used = [k for k in np.unique(numbers).tolist() if k >= 0 and not layouts.contradictory[k]]
+    sizes = [layouts.sizes(k) for k in used]
+    return max(sizes, key=lambda s: s.nonzeros, default=None)
 
 
-def _take_basic_steps(batch: _Batch, plan: Plan) -> None:
+def _within(data: RuleData, x: Array) -> Array:
+    """Samples whose inputs are within `input_bounds`, bool `batch`."""
+    low, high = np.array(data.input_bounds, dtype=float).reshape(-1, 2).T
+    return np.asarray(((x >= low) & (x <= high)).all(1))
+
+
+_told: WeakKeyDictionary[RuleModel, bool] = WeakKeyDictionary()
+
+
+def _tell_outside(rules: RuleModel) -> None:
+    if rules not in _told:
+        _told[rules] = True
+        logger.warning(
+            "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
+            "none left out as empty (info.unpruned tells which)."
+        )
+
+
+# ---- adaptive basic steps ---------------------------------------------------------------------
+
+
+def _take_basic_steps(batch: _Batch) -> None:
     """Merge broken rules with rules they interact with, round by round, until all rules hold.
 
     A point of a relaxation that satisfies all rules is the nearest one: its distance is at most the
     relaxation's value, which is at most the distance of any point that satisfies them.
     """
-    rules, results, engine = batch.rules, batch.results, engine_of(batch.rules)
-    related = neighbours(rules)
-    merged: dict[int, tuple[tuple[int, ...], ...]] = {}
+    results, layouts = batch.results, batch.layouts
+    related = neighbours(layouts.ready.rules)
     results.rounds = np.zeros(len(batch.x), dtype=np.int64)
-    for _ in range(len(rules.names)):
-        samples = np.flatnonzero(results.status == Status.RELAXED)
-        if not len(samples):
-            return
-        flat = Batch.of_arrays(batch.x[samples], results.y[samples])
-        broken = (rules.violation(flat.x, flat.y) > _SATISFIED).numpy()
-        rows = np.concatenate([batch.instance.active[samples], broken], 1)
-        todo: dict[tuple[bytes, tuple[tuple[int, ...], ...]], list[int]] = {}
-        for row, group in _groups(rows, samples):
-            pattern, bad = row[: -len(rules.names)], np.flatnonzero(row[-len(rules.names) :])
-            active = pattern[engine.rule_clauses]
-            for index in group.tolist():
-                before = merged.get(index)
-                if before is None:
-                    before = tuple(map(tuple, plan.active(rules, active.tolist())))
-                merged[index] = _enlarged(rules, before, bad.tolist(), related)
-                todo.setdefault((pattern.tobytes(), merged[index]), []).append(index)
-        for (key, clusters), members in todo.items():
-            group = np.array(members)
-            if any(count_products(rules.data, c) > _MOST_ADAPTIVE for c in clusters):
-                results.status[group] = Status.LIMIT
-                continue
-            results.rounds[group] += 1
-            batch.solve(np.frombuffer(key, dtype=bool), clusters, group)
-            _judge(rules, batch.x, results, group[results.status[group] == Status.PROJECTED],
-                   _SATISFIED)  # fmt: skip
+    todo = np.flatnonzero(results.status == Status.RELAXED)
+    while len(todo):
+        broken = batch.broken(todo)
+        words = np.packbits(broken, axis=1)
+        keys = np.column_stack([batch.number[todo], words])
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        after = np.empty(len(first), dtype=np.int64)
+        for k, s in enumerate(first.tolist()):
+            sample = int(todo[s])
+            before = layouts.clusters[batch.number[sample]]
+            clusters = _enlarged(layouts.ready.rules, before, np.flatnonzero(broken[s]), related)
+            if clusters is None or clusters == before:
+                after[k] = -1 if clusters is None else -2
+            else:
+                active, pruned = batch.instance.active[sample], bool(batch.pruned[sample])
+                after[k] = layouts.number(clusters, active, pruned)
+        numbers = after[which.ravel()]
+        results.status[todo[numbers == -1]] = Status.LIMIT
+        todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
+        batch.number[todo] = numbers
+        results.rounds[todo] += 1
+        batch.solve(todo)
+        todo = todo[results.status[todo] == Status.RELAXED]
 
 
 def _enlarged(
-    rules: RuleModel,
-    clusters: tuple[tuple[int, ...], ...],
-    broken: Sequence[int],
-    related: Array,
-) -> tuple[tuple[int, ...], ...]:
-    """Every broken rule's cluster joined with the smallest one that it interacts with."""
+    rules: RuleModel, clusters: Clusters, broken: Sequence[int] | Array, related: Array
+) -> Clusters | None:
+    """Every broken rule's cluster joined with one that it interacts with; None beyond the limit.
+
+    A cluster that is broken itself comes first: its weights are fractional. Then the smallest.
+    """
     current = [set(cluster) for cluster in clusters]
-    # Where no single rule is broken, propositions or auxiliaries are: take any cluster.
-    for rule in broken or [min(current[0])] if current else []:
-        own = next(c for c in current if rule in c)
-        others = [c for c in current if c is not own]
-        # Rules without a common variable can be broken together on a tie; then any other will do.
-        near = [c for c in others if any(related[r, s] for r in own for s in c)]
-        others = near or others
-        if not others:
+    broken = [int(r) for r in broken]
+    # Where no single rule is broken, propositions, auxiliaries or whole numbers are: take any.
+    for rule in broken or ([min(current[0])] if current else []):
+        own = next((c for c in current if rule in c), None)
+        others = [
+            c for c in current if c is not own and any(related[r, s] for r in own or () for s in c)
+        ]
+        if own is None or not others:
             continue
-        other = min(others, key=lambda c: (count_products(rules.data, sorted(c)), min(c)))
+        fractional = [c for c in others if not c.isdisjoint(broken)]
+        other = min(
+            fractional or others,
+            key=lambda c: (count_products(rules.data, sorted(c)), min(c)),
+        )
         own |= other
         current.remove(other)
-    return tuple(sorted(tuple(sorted(c)) for c in current))
-
-
-def _judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> None:
-    """Which disjuncts hold, and RELAXED where a rule is broken."""
-    if not len(samples):
-        return
-    batch = Batch.of_arrays(x[samples], results.y[samples])
-    holds = rules.satisfied(batch.x, batch.y, tol).numpy()
-    results.status[samples[~holds]] = Status.RELAXED
-    for group, judge in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
-        if len(group):
-            part = Batch.of_arrays(x[group], results.y[group])
-            results.assignment[group] = judge(rules, part, tol).astype(np.int8)
-
-
-# ---- solvers ----------------------------------------------------------------------------------
-
-
-def _dense(program: LiftedProgram, moving: Array) -> tuple[Array, Array]:
-    """The engine's own dual simplex, rows entered when violated."""
-    from gdpnet.solve.exact._linear import DenseSolver
-
-    solver = program.__dict__.get("dense")
-    if solver is None:
-        solver = program.__dict__["dense"] = DenseSolver(program)
-    size = max(1, int(_PIECE / solver.bytes_a_sample))
-    found = [solver.solve(moving[k : k + size]) for k in range(0, len(moving), size)]
-    return np.concatenate([p for p, _ in found]), np.concatenate([o for _, o in found])
-
-
-def _highs_in_place(program: LiftedProgram, moving: Array) -> tuple[Array, Array]:
-    """HiGHS, the model kept and its coefficients changed, from the last basis."""
-    solver = program.__dict__.get("highs")
-    if solver is None:
-        solver = program.__dict__["highs"] = _HighsModel(program)
-    points = np.full((len(moving), len(program.cost)), np.nan)
-    outcome = np.empty(len(moving), dtype=np.int8)
-    for s, values in enumerate(moving):
-        point, outcome[s] = solver.solve(values)
-        if point is not None:
-            points[s] = point
-    return points, outcome
-
-
-class _HighsModel:
-    """A program kept in HiGHS."""
-
-    def __init__(self, program: LiftedProgram) -> None:
-        from gdpnet.solve import _highs
-
-        self.program = program
-        self.solver = _highs.new_solver()
-        rows = np.where(program.equality, program.bound, -np.inf), program.bound
-        self.solver.passModel(
-            _highs.sparse_model(
-                *(program.cost, program.lower, np.full(len(program.cost), np.inf), *rows),
-                *(program.start, program.column, program.value),
-            )
-        )
-
-    def solve(self, values: Array) -> tuple[Array | None, int]:
-        """Change the coefficients and solve again."""
-        from highspy import HighsModelStatus as ModelStatus
-
-        for (row, column), value in zip(self.program.moving.tolist(), values.tolist(), strict=True):
-            self.solver.changeCoeff(row, column, value)
-        self.solver.run()
-        status = self.solver.getModelStatus()
-        if status not in (ModelStatus.kOptimal, ModelStatus.kInfeasible):
-            self.solver.clearSolver()  # the old basis may have led it astray
-            self.solver.run()
-            status = self.solver.getModelStatus()
-        if status == ModelStatus.kOptimal:
-            return np.array(self.solver.getSolution().col_value), _SOLVED
-        return None, _INFEASIBLE if status == ModelStatus.kInfeasible else _FAILED
-
-
-def _gurobi_each(program: LiftedProgram, moving: Array) -> tuple[Array, Array]:
-    linear = _linear(program)
-    points = np.full((len(moving), len(program.cost)), np.nan)
-    outcome = np.empty(len(moving), dtype=np.int8)
-    codes = {Outcome.OPTIMAL: _SOLVED, Outcome.INFEASIBLE: _INFEASIBLE}
-    for s, values in enumerate(moving):
-        linear.matrix[program.moving[:, 0], program.moving[:, 1]] = values
-        answer = _gurobi.solve(linear)
-        outcome[s] = codes.get(answer.outcome, _FAILED)
-        if answer.point is not None:
-            points[s] = answer.point
-    return points, outcome
-
-
-def _linear(program: LiftedProgram) -> LinearProgram:
-    rows, columns = len(program.bound), len(program.cost)
-    matrix = np.zeros((rows, columns))
-    matrix[np.repeat(np.arange(rows), np.diff(program.start)), program.column] = program.value
-    return LinearProgram(
-        cost=program.cost,
-        matrix=matrix,
-        row_lower=np.where(program.equality, program.bound, -np.inf),
-        row_upper=program.bound,
-        lower=program.lower,
-        upper=np.full(columns, np.inf),
-        integer=np.zeros(columns, dtype=bool),
-    )
-
-
-_SOLVERS: dict[str, Solver] = {
-    "dense": _dense,
-    "highs": _highs_in_place,
-    "gurobi": _gurobi_each,
-}
+    found = tuple(sorted(tuple(sorted(c)) for c in current))
+    if any(count_products(rules.data, c) > _MOST_ADAPTIVE for c in found):
+        return None
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -63,6 +64,8 @@ class Results:
         missing: no point was found, (B,) bool.
         unit: the heaviest weight, which solvers count distances in.
         rounds: basic steps taken for each sample, (B,), where they were adaptive.
+        sizes: gives the Sizes of the largest relaxation that was written out, where one was.
+        unpruned: samples outside input_bounds, whose products were all kept, (B,) bool.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         instance: the rules of the batch, where the exact engine ran.
@@ -79,6 +82,8 @@ class Results:
     missing: Array
     unit: float = 1.0
     rounds: Array | None = None
+    sizes: Callable[[], Any] | None = None
+    unpruned: Array | None = None
     least_norm: Array | None = None
     strict: Array | None = None
     instance: Instance | None = None

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from gdpnet.convexify._program import Sizes
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import SOLVER_NAMES, Results
@@ -144,6 +145,21 @@ class ProjectionInfo:
         """Rounds of basic steps that relaxation="auto" took, `...`; else None."""
         rounds = self._results.rounds
         return None if rounds is None else self._projection._tensor(rounds)
+
+    @cached_property
+    def sizes(self) -> Sizes | None:
+        """Sizes of the largest relaxation of the batch; None where none was written out.
+
+        In the form that `gdpnet.convexify` writes. With relaxation="auto" of the last round.
+        """
+        sizes = self._results.sizes
+        return None if sizes is None else sizes()
+
+    @cached_property
+    def unpruned(self) -> torch.Tensor | None:
+        """Samples outside `input_bounds`, whose empty products were kept, bool `...`; else None."""
+        unpruned = self._results.unpruned
+        return None if unpruned is None else self._projection._tensor(unpruned)
 
     @cached_property
     def least_norm(self) -> torch.Tensor | None:

@@ -57,41 +57,45 @@ def test_the_dnf_is_exact_and_satisfies_the_rules(case: dict[str, Any], solver: 
     assert rules.satisfied(None, p.y, tol=1e-7).all()
 
 
-def bounded(problem: Problem) -> gdpnet.RuleModel | None:
-    rules = problem.rules()
-    columns = rules.data.columns
-    if any(c.integer or not math.isfinite(c.lower + c.upper) for c in columns):
-        return None
-    return rules
+def has_hull(rules: gdpnet.RuleModel) -> bool:
+    """Whether every variable that a hull copies has bounds, those from inputs included."""
+    if not rules.names:
+        return True
+    bounds = {r.name.partition(" bound of ")[2] for r in rules.data.rows}
+    return all(math.isfinite(c.lower + c.upper) or c.name in bounds for c in rules.data.columns)
+
+
+def few_products(rules: gdpnet.RuleModel, k: int) -> bool:
+    first = rules.data.rules[:k]
+    return math.prod(len(rules.data.clauses[r.clause].literals) for r in first) <= 200
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
 def test_relaxations_are_ordered(problem: Problem) -> None:
-    rules = bounded(problem)
-    if rules is None:
-        if problem.name == "jl_unconstrained":
-            return  # nothing to convexify: every prediction passes
+    rules, yhat, x = problem.rules(), problem.yhat, problem.x
+    if not has_hull(rules):
         with pytest.raises(gdpnet.RuleError, match="hull"):
-            gdpnet.project(problem.rules(), problem.yhat, problem.x, relaxation="cnf")
+            gdpnet.project(rules, yhat, x, relaxation="cnf")
         return
-    exact = gdpnet.project(rules, problem.yhat, problem.x)
-    last = torch.zeros(len(problem.yhat), dtype=torch.float64)
-    for k in range(len(rules.names) + 1):
-        if (
-            math.prod(len(rules.data.clauses[r.clause].literals) for r in rules.data.rules[:k])
-            > 200
-        ):
-            return
-        plan = Plan.lexicographic(rules, k)
-        p = gdpnet.project(rules, problem.yhat, problem.x, relaxation=plan)
+    exact = gdpnet.project(rules, yhat, x)
+    last = torch.zeros(len(yhat), dtype=torch.float64)
+    plans: list[Any] = [
+        Plan.lexicographic(rules, k) for k in range(len(rules.names)) if few_products(rules, k)
+    ]
+    if few_products(rules, len(rules.names)):
+        plans.append("dnf")
+    for relaxation in plans:
+        p = gdpnet.project(rules, yhat, x, relaxation=relaxation, solver="dense")
         assert (p.value >= last - 1e-7).all()
         assert (p.value <= exact.distance + 1e-7).all()
+        highs = gdpnet.project(rules, yhat, x, relaxation=relaxation, solver="highs")
+        assert torch.allclose(p.value, highs.value, atol=1e-7, rtol=1e-8)
         last = p.value
         broken = p.status == Status.RELAXED
         answered = torch.isfinite(p.distance)
-        holds = rules.satisfied(problem.x, p.y, tol=1e-6)
+        holds = rules.satisfied(x, p.y, tol=1e-6)
         assert (holds[answered] == ~broken[answered]).all()
-    if rules.names:
+    if plans[-1:] == ["dnf"]:
         assert torch.allclose(last, exact.distance, atol=1e-7)
 
 
@@ -133,15 +137,14 @@ def two_boxes() -> gdpnet.RuleModel:
 def test_random_rules_dense_equals_highs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rules = random_rules(rng)
-    columns = rules.data.columns
-    if any(c.integer or not math.isfinite(c.lower + c.upper) for c in columns):
-        with pytest.raises(gdpnet.RuleError, match="hull"):
-            gdpnet.project(
-                rules, random_predictions(rng, len(rules.output_names)), relaxation="cnf"
-            )
-        return
     yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
     exact = gdpnet.project(rules, yhat)
+    try:
+        gdpnet.project(rules, yhat, relaxation="cnf")
+    except gdpnet.RuleError as error:
+        assert "hull" in str(error)
+        assert not all(math.isfinite(c.lower + c.upper) for c in rules.data.columns)
+        return
     plans = ["cnf", Plan.lexicographic(rules, min(2, len(rules.names)))]
     for relaxation in plans:
         dense = gdpnet.project(rules, yhat, relaxation=relaxation, solver="dense")
@@ -184,9 +187,48 @@ def test_too_many_products_name_the_way_out() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(20), bounds=(0, 1))
     m.r = Disjunction(range(20), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
+    yhat = torch.rand(4, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    # Each by itself they are no trouble ...
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    with pytest.raises(gdpnet.RuleError, match="solver='exact'"):
-        gdpnet.project(rules, torch.rand(1, 20), relaxation="dnf", solver="highs")
+    p = gdpnet.project(rules, yhat, relaxation="dnf", solver="highs")
+    assert torch.allclose(p.value, gdpnet.project(rules, yhat).distance, atol=1e-9)
+    assert p.info.sizes.disjuncts == 40
+    # ... but what hangs together is multiplied.
+    m.budget = pyo.Constraint(expr=sum(m.y.values()) <= 12)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    message = r"r\[0\], r\[1\].*20,000 products \(up to 1,048,576\).*Plan.*solver='exact'"
+    with pytest.raises(gdpnet.RuleError, match=message):
+        gdpnet.project(rules, yhat, relaxation="dnf", solver="highs")
+
+
+@SOLVERS
+def test_ties_of_unrelated_rules_end_on_their_disjuncts(solver: str) -> None:
+    """Copies of y[1] in the block of y[0] would make a point between the disjuncts a vertex."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.gap = Disjunction(range(2), rule=lambda m, i: [[m.y[i] <= 3], [m.y[i] >= 7]])
+    m.sum = pyo.Constraint(expr=m.y[2] <= 4)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for yhat in ([5.0, 5.0, 5.0], [5.0, 4.0, 2.0], [5.0, 12.0, -1.0]):
+        p = gdpnet.project(rules, torch.tensor([yhat]), relaxation="cnf", solver=solver)
+        assert p.status.tolist() == [Status.PROJECTED]
+        for j in range(2):
+            assert min(abs(float(p.y[0, j]) - end) for end in (3, 7, 10)) < 1e-6
+        assert float(p.value) == pytest.approx(float(gdpnet.project(rules, [yhat]).distance))
+
+
+@SOLVERS
+def test_outputs_in_no_rule_keep_their_globals_and_bounds(solver: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(4), bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
+    m.pair = pyo.Constraint(expr=m.y[1] + m.y[2] == 6)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[4.5, 2.0, 2.0, 11.0]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, relaxation="cnf", solver=solver)
+    assert float(p.value) == pytest.approx(1.5 + 2.0 + 1.0)
+    assert float(p.y[0, 1] + p.y[0, 2]) == pytest.approx(6.0)
+    assert float(p.y[0, 3]) == 10.0
 
 
 @pytest.mark.gurobi

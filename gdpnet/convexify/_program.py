@@ -1,0 +1,392 @@
+"""The linear program of a layout, entry by entry as the Pyomo chain writes it.
+
+In a part with rules every block c has a weight for each of its products k, a copy of every
+variable that stands in the product, and a copy of the distance in every output:
+
+    minimise    sum_j w_j eta_j
+    subject to  a_i y_ck <= b_i weight_ck                     rows of the product, globals
+                y_ckj - yhat_j weight_ck <= eta_ckj           and the same with the other sign
+                l weight_ck <= y_ck <= h weight_ck,  eta_ck <= (h - l) weight_ck
+                sum_k y_ck = y,  sum_k eta_ck = eta,  sum_k weight_ck = 1
+
+A variable that stands in some products of a block only has one more copy there, free in the
+products without it. Parts without rules, and outputs in no part, are written without copies. Only
+entries with the prediction and with coefficients that depend on x differ between samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from gdpnet.convexify._blocks import ALWAYS, Layout, Part, is_bound
+from gdpnet.convexify._products import Product
+from gdpnet.rules._data import RuleData
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a relaxation is, in the form that the Pyomo chain gives it.
+
+    Attributes:
+        clusters: disjunctions after the basic steps.
+        disjuncts: their terms in all.
+        variables: columns of the program.
+        rows: rows of the program, each side of a range by itself.
+        bounds: finite bounds of its columns, which are not counted as rows.
+        nonzeros: entries of its matrix.
+    """
+
+    clusters: int
+    disjuncts: int
+    variables: int
+    rows: int
+    bounds: int
+    nonzeros: int
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A column, and where it came from.
+
+    Attributes:
+        kind: "value", "distance" or "weight".
+        name: of the variable; empty for a weight.
+        rules: names of the rules of its block; empty for what is no copy.
+        term: names of the disjuncts of its product; empty for what is no copy, and for the copy
+            that is shared by the products in which the variable does not stand.
+    """
+
+    kind: str
+    name: str
+    rules: tuple[str, ...] = ()
+    term: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Value:
+    """`number + sum(factor * parameter)`; parameters are numbered as in `Program.parameters`."""
+
+    number: float = 0.0
+    moving: tuple[tuple[int, float], ...] = ()
+
+    def __neg__(self) -> Value:
+        return Value(-self.number, tuple((k, -factor) for k, factor in self.moving))
+
+    def __sub__(self, other: Value) -> Value:
+        return Value(self.number - other.number, (*self.moving, *(-other).moving))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 for every sample."""
+        return self.number == 0.0 and not self.moving
+
+
+_ONE = Value(1.0)
+
+
+@dataclass
+class _Rows:
+    """Rows `terms <= bound` (or `==`) while they are being written."""
+
+    names: list[str] = field(default_factory=list)
+    terms: list[dict[int, Value]] = field(default_factory=list)
+    bounds: list[Value] = field(default_factory=list)
+    equality: list[bool] = field(default_factory=list)
+
+    def add(
+        self,
+        name: str,
+        terms: Iterable[tuple[int, Value]],
+        bound: Value | None = None,
+        equality: bool = False,
+    ) -> None:
+        self.names.append(name)
+        self.terms.append({column: value for column, value in terms if not value.is_zero})
+        self.bounds.append(bound or Value())
+        self.equality.append(equality)
+
+
+class Program:
+    """The program of a layout, for all samples that have it.
+
+    Args:
+        data: the rules, as `relaxable` gives them.
+        layout: parts to write.
+
+    Attributes:
+        variables: what each column is.
+        outputs: columns that hold the outputs `which`.
+        distances: columns that hold their distances, in the same order.
+        which: outputs of the program.
+        lower, upper: bounds of the columns, `n`.
+        names: constraint, or variable, that each row came from.
+        start, column, value: rows, compressed; entries that move hold what does not depend on the
+            sample.
+        bound: right sides, `m`.
+        equality: bool `m`.
+        row_of: row of each entry.
+        moving: entries that move; numbers beyond the last entry are right sides.
+    """
+
+    def __init__(self, data: RuleData, layout: Layout) -> None:
+        self.data = data
+        self.layout = layout
+        self.variables: list[Variable] = []
+        self._lower: list[float] = []
+        self._upper: list[float] = []
+        self._rows = _Rows()
+        varying = [i for i, row in enumerate(data.rows) if any(a.atoms for _, a in row.terms)]
+        self._varying = {i: k for k, i in enumerate(varying)}
+        # A conditional constraint inside a disjunct is a row of that, and nobody's choice.
+        self._choosable = {
+            n
+            for c in data.clauses
+            if not c.logic
+            and not (c.guard >= 0 and c.name == data.booleans[c.literals[0] - 1].name)
+            for n in c.literals
+            if n > 0
+        }
+        self._sides = {j: self._bounds(j) for part in layout for j in part.columns}
+        self._value_of: dict[int, int] = {}
+        self._distance_of: dict[int, int] = {}
+        for part in layout:
+            self._write(part)
+        self._compress()
+        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
+        self.outputs = np.array([self._value_of[j] for j in self.which], dtype=np.int64)
+        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
+
+    def sizes(self) -> Sizes:
+        """How large it is."""
+        blocks = [b for part in self.layout for b in part.blocks if b.rules]
+        return Sizes(
+            clusters=len(blocks),
+            disjuncts=sum(len(block.products) for block in blocks),
+            variables=len(self.variables),
+            rows=len(self.bound),
+            bounds=int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum()),
+            nonzeros=len(self.column),
+        )
+
+    # ---- parameters ----------------------------------------------------------------------
+
+    @staticmethod
+    def parameters(bound: Array, varying: Array, start: Array) -> Array:
+        """What samples differ in, `batch x parameters`.
+
+        Args:
+            bound: right sides of the rules' rows, `batch x rows`.
+            varying: coefficients that depend on x, `batch x k x n`.
+            start: predictions within the outputs' bounds, `batch x d`.
+        """
+        return np.concatenate([bound, varying.reshape(len(bound), -1), start], 1)
+
+    def moving_values(self, parameters: Array) -> Array:
+        """Values of the entries that move, `batch x moving`."""
+        return np.ascontiguousarray(self._base + parameters[:, self._used] @ self._factors)
+
+    def _coefficient(self, i: int, j: int) -> Value:
+        a = dict(self.data.rows[i].terms)[j]
+        if a.is_number:
+            return Value(a.number)
+        place = len(self.data.rows) + self._varying[i] * len(self.data.columns) + j
+        return Value(moving=((place, 1.0),))
+
+    def _bound(self, i: int) -> Value:
+        b = self.data.rows[i].bound
+        return Value(b.number) if b.is_number else Value(moving=((i, 1.0),))
+
+    def _prediction(self, j: int) -> Value:
+        first = len(self.data.rows) + len(self._varying) * len(self.data.columns)
+        return Value(moving=((first + j, 1.0),))
+
+    def _bounds(self, j: int) -> tuple[Value | None, Value | None]:
+        """Bounds of a variable, from a global row where they depend on the inputs."""
+        column = self.data.columns[j]
+        sides: list[Value | None] = [
+            Value(end) if np.isfinite(end) else None for end in (column.lower, column.upper)
+        ]
+        for i in self.data.global_rows:
+            if is_bound(self.data, i) and self.data.rows[i].terms[0][0] == j:
+                upper = self.data.rows[i].terms[0][1].number > 0
+                sides[int(upper)] = self._bound(i) if upper else -self._bound(i)
+        return sides[0], sides[1]
+
+    # ---- columns -------------------------------------------------------------------------
+
+    def _column(
+        self, variable: Variable, lower: Value | None, upper: Value | None, copy: bool = False
+    ) -> int:
+        """A column with those bounds that are numbers; a copy may be 0 as well."""
+        column = len(self.variables)
+        self.variables.append(variable)
+        ends = [None if side is None or side.moving else side.number for side in (lower, upper)]
+        if copy:
+            numbers = None not in ends
+            ends = [min(0.0, ends[0] or 0.0), max(0.0, ends[1] or 0.0)] if numbers else [None, None]
+        self._lower.append(-np.inf if ends[0] is None else ends[0])
+        self._upper.append(np.inf if ends[1] is None else ends[1])
+        for side, sign in ((lower, -1.0), (upper, 1.0)):
+            if not copy and side is not None and side.moving:
+                bound = side if sign > 0 else -side
+                self._rows.add(f"bound of {variable.name}", [(column, Value(sign))], bound)
+        return column
+
+    def _reach(self, j: int) -> tuple[Value, Value | None]:
+        """Bounds of the distance in an output."""
+        lower, upper = self._sides[j]
+        return Value(), None if lower is None or upper is None else upper - lower
+
+    def _write(self, part: Part) -> None:
+        d = self.data.outputs
+        for j in part.columns:
+            name = self.data.columns[j].name
+            self._value_of[j] = self._column(Variable("value", name), *self._sides[j])
+            if j < d:
+                distance = Variable("distance", name)
+                self._distance_of[j] = self._column(distance, *self._reach(j))
+        rows = [i for i in part.rows if not is_bound(self.data, i)]
+        # A row without variables holds or does not, whatever is chosen.
+        outside = [i for i in rows if part.convex or not self.data.rows[i].terms]
+        for i in outside:
+            self._row(i, self._value_of, None)
+        if part.convex:
+            for j in part.columns:
+                if j < d:
+                    self._epigraph(j, self._value_of[j], self._distance_of[j], None)
+            return
+        always = [i for i in rows if i not in outside]
+        for block in part.blocks:
+            self._block(part, always, block.rules, block.products)
+
+    def _block(
+        self, part: Part, always: list[int], rules: tuple[int, ...], terms: tuple[Product, ...]
+    ) -> None:
+        names = tuple(self.data.rules[r].name for r in rules)
+        stands = [self._stands(part, always, product) for product in terms]
+        weights = []
+        copies: dict[tuple[str, int], list[int]] = {}
+        for product, present in zip(terms, stands, strict=True):
+            term = self.disjuncts(product)
+            weight = self._column(Variable("weight", "", names, term), Value(), _ONE)
+            weights.append(weight)
+            own: dict[tuple[str, int], int] = {}
+            for kind, j in present:
+                sides = self._sides[j] if kind == "value" else self._reach(j)
+                variable = Variable(kind, self.data.columns[j].name, names, term)
+                own[kind, j] = self._column(variable, *sides, copy=True)
+                copies.setdefault((kind, j), []).append(own[kind, j])
+                self._copy_bounds(own[kind, j], sides, [(weight, _ONE)], Value(), variable.name)
+            values = {j: column for (kind, j), column in own.items() if kind == "value"}
+            for i in dict.fromkeys((*product.rows, *always)):
+                self._row(i, values, weight)
+            for kind, j in present:
+                if kind == "distance":
+                    self._epigraph(j, values[j], own[kind, j], weight)
+        self._rows.add(" + ".join(names), [(w, _ONE) for w in weights], _ONE, equality=True)
+        for (kind, j), columns in copies.items():
+            name = self.data.columns[j].name
+            if len(columns) < len(terms):
+                sides = self._sides[j]
+                rest = self._column(Variable(kind, name, names), *sides, copy=True)
+                inside = [w for w, s in zip(weights, stands, strict=True) if (kind, j) in s]
+                free = [(w, Value(-1.0)) for w in inside]
+                self._copy_bounds(rest, sides, free, _ONE, name)
+                columns = [*columns, rest]
+            whole = self._value_of[j] if kind == "value" else self._distance_of[j]
+            terms_of_sum = [(whole, _ONE), *((c, Value(-1.0)) for c in columns)]
+            self._rows.add(f"sum of {name}", terms_of_sum, equality=True)
+
+    def _stands(self, part: Part, always: list[int], product: Product) -> list[tuple[str, int]]:
+        """Variables of a product, and distances of its outputs."""
+        d = self.data.outputs
+        found = {("value", j): None for j in part.columns if j < d}
+        for i in (*product.rows, *always):
+            found |= {("value", j): None for j, _ in self.data.rows[i].terms}
+        for j in part.columns:  # bounds that depend on inputs are rows of every product
+            if any(side is not None and side.moving for side in self._sides[j]):
+                found["value", j] = None
+        return [*found, *(("distance", j) for j in part.columns if j < d)]
+
+    def disjuncts(self, product: Product) -> frozenset[str]:
+        """Names of the disjuncts that a product chooses."""
+        return frozenset(
+            self.data.booleans[n - 1].name for n in product.literals if n in self._choosable
+        )
+
+    # ---- rows ----------------------------------------------------------------------------
+
+    def _row(self, i: int, columns: dict[int, int], weight: int | None) -> None:
+        row = self.data.rows[i]
+        terms = [(columns[j], self._coefficient(i, j)) for j, _ in row.terms]
+        bound = self._bound(i)
+        if weight is None:
+            self._rows.add(row.name, terms, bound, row.equality)
+        else:
+            self._rows.add(row.name, [*terms, (weight, -bound)], equality=row.equality)
+
+    def _epigraph(self, j: int, value: int, distance: int, weight: int | None) -> None:
+        name, yhat = self.data.columns[j].name, self._prediction(j)
+        for sign in (1.0, -1.0):
+            terms = [(value, Value(sign)), (distance, Value(-1.0))]
+            bound = yhat if sign > 0 else -yhat
+            if weight is None:
+                self._rows.add(f"distance of {name}", terms, bound)
+            else:
+                self._rows.add(f"distance of {name}", [*terms, (weight, -bound)])
+
+    def _copy_bounds(
+        self,
+        copy: int,
+        sides: tuple[Value | None, Value | None],
+        weight: list[tuple[int, Value]],
+        constant: Value,
+        name: str,
+    ) -> None:
+        """`side * (constant + weight)` bounds a copy; `weight` lists columns with factor +-1."""
+        symbolic = any(side is not None and side.moving for side in sides)
+        for side, sign in zip(sides, (-1.0, 1.0), strict=True):
+            if side is None or (side.is_zero and not symbolic):
+                continue
+            moved = side if sign < 0 else -side
+            terms = [(w, moved if a.number > 0 else -moved) for w, a in weight]
+            bound = Value() if constant.is_zero else -moved
+            self._rows.add(f"bound of {name}", [(copy, Value(sign)), *terms], bound)
+
+    def _compress(self) -> None:
+        rows = self._rows
+        self.names = rows.names
+        self.lower, self.upper = np.array(self._lower), np.array(self._upper)
+        values = [terms[c] for terms in rows.terms for c in sorted(terms)]
+        self.start = np.cumsum([0, *map(len, rows.terms)]).astype(np.int64)
+        self.column = np.array([c for t in rows.terms for c in sorted(t)], dtype=np.int64)
+        self.row_of = np.repeat(np.arange(len(rows.terms)), np.diff(self.start))
+        self.value = np.array([v.number for v in values], dtype=np.float64)
+        self.bound = np.array([b.number for b in rows.bounds], dtype=np.float64)
+        self.equality = np.array(rows.equality, dtype=bool)
+        every = [*values, *rows.bounds]
+        self.moving = np.array([k for k, v in enumerate(every) if v.moving], dtype=np.int64)
+        self._base = np.array([every[k].number for k in self.moving], dtype=np.float64)
+        parts = [
+            (parameter, place, factor)
+            for place, k in enumerate(self.moving)
+            for parameter, factor in every[k].moving
+        ]
+        self._used = np.array(sorted({p for p, _, _ in parts}), dtype=np.int64)
+        at = np.searchsorted(self._used, [p for p, _, _ in parts]).astype(np.int64)
+        shape = (len(self._used), len(self.moving))
+        entries = ([f for *_, f in parts], (at, [place for _, place, _ in parts]))
+        self._factors = coo_array(entries, shape=shape).tocsr() if parts else np.zeros(shape)
+        del self._rows, self._lower, self._upper
+
+
+def complete(data: RuleData, layout: Layout) -> Layout:
+    """A layout together with the outputs that stand in no part."""
+    known = {j for part in layout for j in part.columns}
+    return (*layout, *(Part((j,), (), (ALWAYS,)) for j in range(data.outputs) if j not in known))

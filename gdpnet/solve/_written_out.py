@@ -1,0 +1,210 @@
+"""HiGHS and Gurobi on relaxations written out: the model is kept, and entries change in place."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gdpnet.convexify._program import Program
+from gdpnet.errors import SolverError
+from gdpnet.solve import _gurobi, _highs
+
+Array = np.ndarray
+
+SOLVED, INFEASIBLE, FAILED = 0, 1, 2
+"""Outcomes of a program."""
+
+# Samples that pay for a thread with a model of its own.
+_WORTH_A_THREAD = 32
+
+
+class WrittenOut:
+    """A program kept in a solver, for any number of samples.
+
+    Args:
+        program: the program.
+        solver: "highs" or "gurobi".
+    """
+
+    def __init__(self, program: Program, solver: str) -> None:
+        self.program = program
+        self._new: Callable[[Program], _Model] = _MODELS[solver]
+        self._idle: list[_Model] = []
+        self._lock = threading.Lock()
+
+    def solve(self, parameters: Array, weights: Array, threads: int) -> tuple[Array, Array, Array]:
+        """Solve for a batch.
+
+        Args:
+            parameters: what samples differ in, `batch x parameters`.
+            weights: of the outputs, `d`.
+            threads: at most so many samples at a time.
+
+        Returns:
+            Outputs of the program, `batch x len(program.which)`; values, `batch`; outcomes,
+            `batch`.
+        """
+        moving = self.program.moving_values(parameters)
+        y = np.empty((len(moving), len(self.program.which)))
+        value = np.empty(len(moving))
+        outcome = np.empty(len(moving), dtype=np.int8)
+        cost = weights[self.program.which]
+
+        def work(span: tuple[int, int]) -> None:
+            with self._lock:
+                model = self._idle.pop() if self._idle else None
+            model = model or self._new(self.program)
+            model.price(cost)
+            for s in range(*span):
+                point, outcome[s] = model.solve(moving[s])
+                if point is not None:
+                    y[s] = point[self.program.outputs]
+                    value[s] = point[self.program.distances] @ cost
+            with self._lock:
+                self._idle.append(model)
+
+        pieces = max(1, min(threads, len(moving) // _WORTH_A_THREAD))
+        cuts = np.linspace(0, len(moving), pieces + 1).astype(int).tolist()
+        if pieces == 1:
+            work((0, len(moving)))
+        else:
+            with ThreadPoolExecutor(pieces) as pool:
+                list(pool.map(work, pairwise(cuts)))
+        return y, value, outcome
+
+
+class _Model(ABC):
+    """A program in a solver, with the entries it has now."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        entries = len(program.value)
+        inside = program.moving < entries
+        row = np.where(inside, 0, program.moving - entries)
+        row[inside] = program.row_of[program.moving[inside]]
+        column = np.full(len(row), -1)
+        column[inside] = program.column[program.moving[inside]]
+        self._place = list(zip(row.tolist(), column.tolist(), strict=True))
+        self._now = np.full(len(row), np.nan)
+        self._cost: Array | None = None
+
+    def price(self, cost: Array) -> None:
+        """Set the cost of the distances."""
+        if self._cost is None or not np.array_equal(cost, self._cost):
+            self._cost = cost
+            self._price(cost)
+
+    def solve(self, values: Array) -> tuple[Array | None, int]:
+        """Change what differs from the last sample, and solve again from its basis."""
+        changed = np.flatnonzero(values != self._now)
+        for k, value in zip(changed.tolist(), values[changed].tolist(), strict=True):
+            self._change(*self._place[k], value)
+        self._now[changed] = values[changed]
+        point, outcome = self._run()
+        if outcome != SOLVED:  # the old basis may have led it astray
+            self._forget()
+            point, outcome = self._run()
+        return point, outcome
+
+    @abstractmethod
+    def _price(self, cost: Array) -> None: ...
+
+    @abstractmethod
+    def _change(self, row: int, column: int, value: float) -> None:
+        """Set an entry, or a right side where the column is -1."""
+
+    @abstractmethod
+    def _run(self) -> tuple[Array | None, int]: ...
+
+    @abstractmethod
+    def _forget(self) -> None: ...
+
+
+class _HighsModel(_Model):
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        from highspy import HighsModelStatus as Status
+
+        self._codes = {Status.kOptimal: SOLVED, Status.kInfeasible: INFEASIBLE}
+        self.solver = _highs.new_solver()
+        rows = np.where(program.equality, program.bound, -np.inf), program.bound
+        cost = np.zeros(len(program.lower))
+        self.solver.passModel(
+            _highs.sparse_model(
+                *(cost, program.lower, program.upper, *rows),
+                *(program.start, program.column, program.value),
+            )
+        )
+
+    def _price(self, cost: Array) -> None:
+        columns = self.program.distances.astype(np.int32)
+        self.solver.changeColsCost(len(columns), columns, cost)
+
+    def _change(self, row: int, column: int, value: float) -> None:
+        if column >= 0:
+            self.solver.changeCoeff(row, column, value)
+        else:
+            lower = value if self.program.equality[row] else -np.inf
+            self.solver.changeRowBounds(row, lower, value)
+
+    def _run(self) -> tuple[Array | None, int]:
+        self.solver.run()
+        outcome = self._codes.get(self.solver.getModelStatus(), FAILED)
+        if outcome != SOLVED:
+            return None, outcome
+        return np.array(self.solver.getSolution().col_value), SOLVED
+
+    def _forget(self) -> None:
+        self.solver.clearSolver()
+
+
+class _GurobiModel(_Model):
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        with _gurobi.refusals(len(program.lower), len(program.bound)):
+            self.model, self.columns, self.rows = _gurobi.kept_model(program)
+        import gurobipy
+
+        status = gurobipy.GRB.Status
+        self._codes = {status.OPTIMAL: SOLVED, status.INFEASIBLE: INFEASIBLE}
+
+    def _price(self, cost: Array) -> None:
+        for column, price in zip(self.program.distances.tolist(), cost.tolist(), strict=True):
+            self.columns[column].Obj = price
+
+    def _change(self, row: int, column: int, value: float) -> None:
+        if column >= 0:
+            self.model.chgCoeff(self.rows[row], self.columns[column], value)
+        else:
+            self.rows[row].RHS = value
+
+    def _run(self) -> tuple[Array | None, int]:
+        with _gurobi.refusals(len(self.columns), len(self.rows)):
+            self.model.optimize()
+        outcome = self._codes.get(self.model.Status, FAILED)
+        if outcome != SOLVED:
+            return None, outcome
+        return np.array(self.model.getAttr("X", self.columns)), SOLVED
+
+    def _forget(self) -> None:
+        self.model.reset()
+
+
+_MODELS: dict[str, Any] = {"highs": _HighsModel, "gurobi": _GurobiModel}
+
+
+def check_available(solver: str) -> None:
+    """Raise, in one line, where a solver cannot be had."""
+    if solver == "gurobi":
+        _gurobi.environment()
+    elif solver == "highs":
+        try:
+            import highspy  # noqa: F401
+        except ImportError:
+            raise SolverError("solver='highs' needs highspy, which is not installed.") from None
