@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from gdpnet.convexify._sampled import Sampled
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, RuleError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
@@ -36,8 +35,8 @@ def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> n
     - `together`: share of the samples in which both are active (hot and cold never meet);
     - `empty`: share of their pairs of disjuncts that no output satisfies;
     - `gain`: what a basic step on the two brings: by how much merging them raises the value of the
-      relaxation of the two alone, mean over the samples in which both are active; None where the
-      hull cannot be written down (unbounded or integer variables);
+      relaxation of the two alone, mean over the samples in which both are active; None where it
+      cannot be measured, because a variable has no bounds and so there is no hull;
     - `weight`: gain times together.
 
     The graph's own attribute `samples` is the number of samples.
@@ -102,8 +101,6 @@ def graph_of(sampled: Sampled) -> nx.Graph[str]:
 
 def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | None:
     """By how much merging two rules raises the value of their relaxation, where both are active."""
-    if not has_hull(sampled.rules):
-        return None
     merged = sampled.distance((one, other))[both]
     # The relaxation's value is at least either rule's distance: most samples need no program.
     least = np.maximum(sampled.distance((one,)), sampled.distance((other,)))[both]
@@ -111,13 +108,11 @@ def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | N
     open_ = np.flatnonzero(finite & (merged > least + _EQUAL))
     if not len(open_):
         return 0.0
-    value = sampled.pair_value(one, other, both[open_])
+    try:
+        value = sampled.pair_value(one, other, both[open_])
+    except RuleError:
+        return None
     return float(np.maximum(merged[open_] - value, 0.0).sum() / finite.sum())
-
-
-def has_hull(rules: RuleModel) -> bool:
-    """Whether the hull of the rules can be written down."""
-    return all(math.isfinite(c.lower + c.upper) and not c.integer for c in rules.data.columns)
 
 
 def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,11 @@ import networkx as nx
 import numpy as np
 import torch
 
-from gdpnet.convexify._lifted import LiftedProgram, refuse_unbounded
-from gdpnet.convexify._products import MOST_PRODUCTS, count_products
+from gdpnet.convexify._layouts import layouts_of
 from gdpnet.convexify._sampled import Sampled
 from gdpnet.convexify.graph import draw_samples, graph_of
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, RuleError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._arguments import check_choice, check_count
 
@@ -28,9 +27,6 @@ _EQUAL = 1e-9
 
 # Candidates that a bound prefers and that are then measured.
 _FINALISTS = 6
-
-# Terms, empty ones included, beyond which a candidate is judged by its bound alone.
-_WRITTEN_OUT = 160
 
 Partition = tuple[tuple[int, ...], ...]
 Score = tuple[float, float]
@@ -62,7 +58,7 @@ def plan_basic_steps(
             samples whose point satisfies all rules.
         unit: what the budget counts. `"products"`: terms of the merged clusters that are not empty
             (for the active rules of a pattern and some of its samples); `"nonzeros"`: entries of
-            the whole linear program, in which empty terms are written down as well.
+            the whole linear program as `gdpnet.convexify` writes it.
 
     Returns:
         The plan; deterministic for the same arguments.
@@ -82,13 +78,22 @@ def plan_basic_steps(
     check_count("budget", budget)
     check_choice("objective", objective, ("tightness", "satisfaction"))
     check_choice("unit", unit, ("products", "nonzeros"))
-    refuse_unbounded(rules)
+    _refuse_whole_numbers(rules)
     inputs, predictions = draw_samples(rules, x, samples)
     if not len(inputs):
         raise InputError("x: expected at least one sample, got none.")
     some = np.linspace(0, len(inputs) - 1, min(len(inputs), _SAMPLES)).astype(int)
     sampled = Sampled(rules, inputs[some], predictions[some])
     return _Planner(sampled, budget, objective, unit).plan()
+
+
+def _refuse_whole_numbers(rules: RuleModel) -> None:
+    whole = [column.name for column in rules.data.columns if column.integer]
+    if whole:
+        raise RuleError(
+            f"A plan merges rules, and {', '.join(whole[:8])} would still be whole numbers that a "
+            "hull relaxes. Use relaxation='dnf' with solver='exact', or 'auto'."
+        )
 
 
 class _Planner:
@@ -111,9 +116,11 @@ class _Planner:
         self.alone = _canonical([(r,) for r in range(len(self.rules.names))])
         self._values: dict[Partition, tuple[np.ndarray, np.ndarray]] = {}
         self._bounds: dict[Partition, np.ndarray] = {}
+        self._sizes: dict[Partition, int] = {}
 
     def plan(self) -> Plan:
         start = self.alone
+        self._solve(start, np.arange(1))  # raises where a hull cannot be written down
         if not self.fits(start):
             raise InputError(
                 f"budget: without any basic step the program has {self._nonzeros(start)} nonzeros "
@@ -133,29 +140,23 @@ class _Planner:
 
     def fits(self, partition: Partition) -> bool:
         """Whether the worst pattern stays within the budget."""
-        merged = [cluster for cluster in partition if len(cluster) > 1]
-        data = self.rules.data
-        if any(count_products(data, cluster) > MOST_PRODUCTS for cluster in merged):
-            return False
         if self.unit == "nonzeros":
             return self._nonzeros(partition) <= self.budget
+        merged = [cluster for cluster in partition if len(cluster) > 1]
         counts = [self.sampled.products(cluster, self.budget) for cluster in merged]
         return not counts or int(sum(counts).max()) <= self.budget
 
     def _nonzeros(self, partition: Partition) -> int:
-        weights = np.ones(self.sampled.yhat.shape[1])
-        worst = 0
-        for pattern in np.unique(self.sampled.instance.active, axis=0):
-            on = pattern[self.sampled.engine.rule_clauses]
-            clusters = [[r for r in cluster if on[r]] for cluster in partition]
-            clusters = [cluster for cluster in clusters if cluster]
-            # Every product has entries, so what has too many of them need not be assembled.
-            terms = sum(count_products(self.rules.data, cluster) for cluster in clusters)
-            if self.unit == "nonzeros" and terms > self.budget:
-                return terms
-            program = LiftedProgram(self.rules, clusters, pattern.tolist(), weights)
-            worst = max(worst, program.sizes().nonzeros)
-        return worst
+        if partition not in self._sizes:
+            layouts = layouts_of(self.rules)
+            worst = 0
+            for pattern in np.unique(self.sampled.instance.active, axis=0):
+                on = pattern[self.sampled.engine.rule_clauses]
+                clusters = [[r for r in cluster if on[r]] for cluster in partition]
+                number = layouts.number([c for c in clusters if c], pattern, pruned=True)
+                worst = max(worst, layouts.sizes(number).nonzeros)
+            self._sizes[partition] = worst
+        return self._sizes[partition]
 
     # ---- what it brings --------------------------------------------------------------------
 
@@ -196,8 +197,7 @@ class _Planner:
         if partition not in self._values:
             value = self.bound(partition).copy()
             good = value >= self.exact[self.compared] - _EQUAL
-            written = sum(count_products(self.rules.data, cluster) for cluster in partition)
-            if not good.all() and written <= _WRITTEN_OUT:
+            if not good.all():
                 value[~good], good[~good] = self._solve(partition, self.compared[~good])
             self._values[partition] = value, good
             self._bounds.clear()

@@ -141,7 +141,7 @@ def test_a_graph_without_gains_can_be_drawn() -> None:
     m.a = gdpnet.rule(gdpnet.any_of(m.y[0] <= 3, m.y[1] >= 7))
     m.b = gdpnet.rule(gdpnet.any_of(m.y[0] >= 4, m.y[1] >= 9))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    ax = plot_rule_graph(gdpnet.interaction_graph(rules, samples=torch.zeros(4, 2).double()))
+    ax = plot_rule_graph(gdpnet.interaction_graph(rules, samples=torch.full((4, 2), 3.5).double()))
     assert "active together, nothing gained" in explained(ax)
 
 

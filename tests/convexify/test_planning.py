@@ -18,8 +18,6 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Plan, Status
-from gdpnet.convexify._lifted import LiftedProgram
-from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS, Problem
 
@@ -106,11 +104,16 @@ def test_without_a_hull_there_is_a_graph_but_no_gain_and_no_plan() -> None:
     m.a = Disjunction(expr=[[m.y[0] <= 3], [m.y[1] >= 7]])
     m.b = Disjunction(expr=[[m.y[0] >= 4], [m.y[1] >= 9]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    samples = torch.zeros(4, 2).double()
+    samples = torch.full((4, 2), 3.5).double()
     edge = gdpnet.interaction_graph(rules, samples=samples).edges["a", "b"]
     assert (edge["gain"], edge["weight"], edge["empty"]) == (None, 0.0, 0.25)
     with pytest.raises(gdpnet.RuleError, match="finite bounds"):
         gdpnet.plan_basic_steps(rules, 8, samples=samples)
+    m.y[0].domain = pyo.Integers
+    m.y[0].setlb(0)
+    m.y[0].setub(9)
+    with pytest.raises(gdpnet.RuleError, match=r"y\[0\] would still be whole numbers"):
+        gdpnet.plan_basic_steps(gdpnet.RuleModel(m, outputs=[m.y]), 8, samples=samples)
 
 
 def test_gain_of_an_edge_is_that_of_the_two_rules_alone(cooling: Cooling) -> None:
@@ -192,16 +195,11 @@ def test_a_plan_keeps_its_budget_and_beats_the_lexicographic_one(
 
 def test_a_budget_of_nonzeros_is_kept(cooling: Cooling) -> None:
     rules, x, yhat = cooling
-    engine = engine_of(rules)
-    patterns = np.unique(engine.instantiate(x.numpy().copy()).active, axis=0)
 
     def nonzeros(plan: Plan) -> int:
-        return max(
-            LiftedProgram(
-                rules, plan.active(rules, on[engine.rule_clauses]), on.tolist(), np.ones(3)
-            ).sizes().nonzeros
-            for on in patterns
-        )  # fmt: skip
+        sizes = gdpnet.project(rules, yhat, x, relaxation=plan).info.sizes
+        assert sizes is not None
+        return sizes.nonzeros
 
     least = nonzeros(Plan.cnf())
     for budget in (least, least + 100, least + 400):
