@@ -34,10 +34,10 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
 
     Rules stand on a circle, those that gain most from being merged next to each other. The ring
     around a rule shows how often it is active, the number inside how many disjuncts it has. A line
-    shows that two rules interact: the wider, the more a basic step on the two brings (`weight`, gain
-    times co-activation). Dashed: nothing was gained on the samples; dotted: the two are never active
-    together. The small disc on a line is filled by the share of their pairs of disjuncts that are
-    empty; where there are many lines, the heaviest ones have it.
+    shows that two rules interact: the wider, the more a basic step on the two brings (`weight`,
+    gain times co-activation). Dashed: nothing was gained on the samples; dotted: the two are never
+    active together. The small disc on a line is filled by the share of their pairs of disjuncts
+    that are empty; where there are many lines, the heaviest ones have it.
 
     Args:
         graph: from `interaction_graph`.
@@ -121,7 +121,7 @@ def _places(
 
 
 def _order(graph: nx.Graph[str], clusters: list[tuple[str, ...]]) -> list[str]:
-    """Clusters first and together; then always the rule that gains most with those already there."""
+    """Clusters first and together; then always the rule that gains most with the last ones."""
     taken = {name for cluster in clusters for name in cluster}
     groups = [list(cluster) for cluster in clusters] + [[n] for n in graph if n not in taken]
     order: list[str] = []
@@ -150,8 +150,7 @@ def _draw_clusters(
     for k, cluster in enumerate(clusters):
         outline = _outline([place[name] for name in cluster], _MARGIN)
         colour = _CLUSTERS[k % len(_CLUSTERS)]
-        style = {"closed": True, "zorder": 0}
-        ax.add_patch(Polygon(outline, facecolor=colour, alpha=0.22, linewidth=0, **style))
+        ax.add_patch(Polygon(outline, facecolor=colour, alpha=0.22, linewidth=0, zorder=0))
         ax.add_patch(
             Polygon(
                 outline,
@@ -160,7 +159,7 @@ def _draw_clusters(
                 hatch=_HATCHES[k % len(_HATCHES)],
                 alpha=0.55,
                 linewidth=1.5,
-                **style,
+                zorder=0,
             )
         )
 
@@ -214,9 +213,7 @@ def _line(edge: dict[str, Any], largest: float, thickest: float) -> tuple[Any, f
     return "-", max(_THINNEST * thickest / _THICKEST, thickest * share), (_EDGE, 0.4 + 0.6 * share)
 
 
-def _pie(
-    ax: Axes, centre: tuple[float, float], radius: float, share: float, zorder: int
-) -> None:
+def _pie(ax: Axes, centre: tuple[float, float], radius: float, share: float, zorder: int) -> None:
     """A disc filled by a share."""
     from matplotlib.patches import Circle, Wedge
 
@@ -237,8 +234,8 @@ def _draw_nodes(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, fl
         ax.add_patch(Circle(place[name], _RADIUS, **disc))
         start = 90 - 360 * node["active"]
         ax.add_patch(Wedge(place[name], _RADIUS, start, 90, width=0.33 * _RADIUS, **ring))
-        inside = {"ha": "center", "va": "center_baseline", "fontsize": 9, "zorder": 6}
-        ax.text(*place[name], str(node["disjuncts"]), color=_INK, **inside)
+        inside: dict[str, Any] = {"ha": "center", "va": "center_baseline", "zorder": 6}
+        ax.text(*place[name], str(node["disjuncts"]), color=_INK, fontsize=9, **inside)
 
 
 def _label(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, float]]) -> None:
@@ -254,7 +251,11 @@ def _label(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, float]]
             x, y, text = 0.0, -1.5 * _RADIUS, f"{name}\nactive {share}"
             style |= {"ha": "center", "va": "top"}
         elif len(graph) <= _FEW:
-            x, y, text = x * (1 + _MARGIN + 0.03), y * (1 + _MARGIN + 0.03), f"{name}\nactive {share}"
+            x, y, text = (
+                x * (1 + _MARGIN + 0.03),
+                y * (1 + _MARGIN + 0.03),
+                f"{name}\nactive {share}",
+            )
             style |= {"ha": "left" if x > 0 else "right", "linespacing": 1.15}
             style["va"] = "bottom" if y > 0.8 else "top" if y < -0.8 else "center"
         else:
@@ -270,7 +271,7 @@ def _make_room(ax: Axes, texts: list[Any]) -> None:
     """Widen the limits until all labels are inside; text does not do so by itself."""
     ax.set_aspect("equal")
     for _ in range(3):  # the scale changes with the limits, and the text does not
-        ax.figure.draw_without_rendering()
+        ax.figure.canvas.figure.draw_without_rendering()
         inverse = ax.transData.inverted()
         boxes = [inverse.transform_bbox(text.get_window_extent()) for text in texts]
         for low, high, set_limits in (("x0", "x1", ax.set_xlim), ("y0", "y1", ax.set_ylim)):
@@ -296,7 +297,10 @@ def _explain(ax: Axes, graph: nx.Graph[str], clusters: list[tuple[str, ...]]) ->
     edges = [edge for _, _, edge in graph.edges(data=True)]
     largest = _largest_weight(graph)
     if largest:
-        for share, text in ((1.0, "merging gains {:.2g}\n(mean over all samples)"), (0.25, "... {:.2g}")):
+        for share, text in (
+            (1.0, "merging gains {:.2g}\n(mean over all samples)"),
+            (0.25, "... {:.2g}"),
+        ):
             edge = {"together": 1.0, "weight": share * largest}
             _, width, colour = _line(edge, largest, _thickest(graph))
             handles.append(Line2D([], [], color=colour, linewidth=width))

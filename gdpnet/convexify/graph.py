@@ -24,8 +24,8 @@ _EQUAL = 1e-9
 def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> nx.Graph[str]:
     """Rules as nodes, interactions as edges with the evidence for them.
 
-    Attributes of nodes: `disjuncts` and `rows` (how many), `outputs` (names of those it constrains),
-    `active` (share of the samples it applies to).
+    Attributes of nodes: `disjuncts` and `rows` (how many), `outputs` (names of those it
+    constrains), `active` (share of the samples it applies to).
 
     There is an edge between rules that have to do with each other: through a variable of both,
     through global constraints that link their variables, or through logic that names their

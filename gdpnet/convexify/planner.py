@@ -143,8 +143,10 @@ class _Planner:
         if self.unit == "nonzeros":
             return self._nonzeros(partition) <= self.budget
         merged = [cluster for cluster in partition if len(cluster) > 1]
-        counts = [self.sampled.products(cluster, self.budget) for cluster in merged]
-        return not counts or int(sum(counts).max()) <= self.budget
+        total = np.zeros(len(self.sampled.patterns), dtype=np.int64)
+        for cluster in merged:
+            total += self.sampled.products(cluster, self.budget)
+        return bool((total <= self.budget).all())
 
     def _nonzeros(self, partition: Partition) -> int:
         if partition not in self._sizes:
@@ -178,7 +180,9 @@ class _Planner:
             nothing = self.nothing[self.compared]
             total = nothing.copy()
             for part in self.parts:
-                inside = [self.sampled.distance(c)[self.compared] for c in partition if c[0] in part]
+                inside = [
+                    self.sampled.distance(c)[self.compared] for c in partition if c[0] in part
+                ]
                 total += np.maximum.reduce(inside) - nothing
             label = {r: k for k, cluster in enumerate(partition) for r in cluster}
             for finer, (value, _) in self._values.items():
@@ -239,12 +243,14 @@ class _Planner:
         return sorted(sorted(partitions), key=self.promise, reverse=True)[:_FINALISTS]
 
     def _pairs(self, start: Partition) -> list[Partition]:
-        """Two rules merged."""
+        """Two rules merged that gain by it alone."""
+        names = self.rules.names
         alone = [cluster for cluster in start if len(cluster) == 1]
         merged = [
             _canonical([*(c for c in start if c not in (one, other)), (*one, *other)])
             for one, other in combinations(alone, 2)
             if self._meets(one, other)
+            and self.graph.edges[names[one[0]], names[other[0]]]["weight"]
         ]
         return [candidate for candidate in merged if self.fits(candidate)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -52,8 +53,8 @@ def check_layout(ax: Axes) -> None:
     whole = ax.figure.bbox
     boxes = [text.get_window_extent() for text in ax.texts if text.get_rotation() == 0]
     for box in boxes:
-        assert whole.x0 <= box.x0 and box.x1 <= whole.x1
-        assert whole.y0 <= box.y0 and box.y1 <= whole.y1
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
     for one, other in combinations(boxes, 2):
         assert not one.overlaps(other)
 
@@ -79,8 +80,8 @@ def test_cooling() -> None:
 def near(ax: Axes, x: float, y: float) -> str:
     """The rule whose label is nearest to a point, going outwards."""
     names = [text for text in ax.texts if "\n" in text.get_text()]
-    best = min(names, key=lambda t: (t.get_position()[0] / 1.2 - x) ** 2 + (t.get_position()[1] / 1.2 - y) ** 2)  # fmt: skip
-    return str(best.get_text()).split("\n")[0]
+    places = {t.get_text().split("\n")[0]: t.get_position() for t in names}
+    return min(places, key=lambda name: math.dist(places[name], (1.2 * x, 1.2 * y)))
 
 
 def test_stress_with_eight_rules_and_a_plan() -> None:
@@ -125,7 +126,7 @@ def test_one_rule_and_none() -> None:
 
 def test_the_picture_goes_where_it_is_told_and_is_always_the_same() -> None:
     graph = graph_of("cooling")
-    figure, axes = pyplot.subplots(1, 2)
+    _, axes = pyplot.subplots(1, 2)
     assert plot_rule_graph(graph, axes[1]) is axes[1]
     assert not axes[0].lines
     assert len(pyplot.get_fignums()) == 1
