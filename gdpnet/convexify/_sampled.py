@@ -201,7 +201,7 @@ def _logic_about(data: RuleData, booleans: set[int]) -> list[int]:
 
 
 def _with_activity(instance: Instance, active: np.ndarray) -> Instance:
-    return replace(instance, active=active)
+    return instance._replace(active=active)
 
 
 def _spread(samples: np.ndarray) -> np.ndarray:
