@@ -22,7 +22,6 @@ from gdpnet.convexify._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._logic import find_assignment
-from gdpnet.rules.model import RuleModel
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def contradictory(layout: Layout) -> bool:
 
 
 def layout(
-    rules: RuleModel,
+    data: RuleData,
     clusters: Sequence[Sequence[int]],
     active: Sequence[bool],
     logic: Logic = NO_LOGIC,
@@ -86,14 +85,13 @@ def layout(
     """The relaxation of a pattern of active rules.
 
     Args:
-        rules: the rules, as `relaxable` gives them.
+        data: the rules, as `relaxable` gives them.
         clusters: active rules, cluster by cluster.
         active: which clauses apply.
         logic: columns and rows of the logic; without it logic that ties several clusters is left
             out.
         room: leave products out that it finds empty; keep all where it is None.
     """
-    data = rules.data
     if not _possible(data, active):
         return (Part((0,), (), (Block((), ()),)),)
     spoken = _across(data, logic, clusters, active)
@@ -111,18 +109,17 @@ def layout(
 
 
 def hanging_together(
-    rules: RuleModel, chosen: Iterable[int], active: Sequence[bool], logic: Logic = NO_LOGIC
+    data: RuleData, chosen: Iterable[int], active: Sequence[bool], logic: Logic = NO_LOGIC
 ) -> list[list[int]]:
     """Rules in groups that share no variable and no logic: the clusters of the DNF.
 
     Args:
-        rules: the rules, as `relaxable` gives them.
+        data: the rules, as `relaxable` gives them.
         chosen: active rules.
         active: which clauses apply.
         logic: columns and rows of the logic.
     """
-    data, n = rules.data, len(rules.data.columns)
-    chosen = list(chosen)
+    n, chosen = len(data.columns), list(chosen)
     pairs = list(_tied_columns(data, data.global_rows))
     for place, r in enumerate(chosen):
         pairs += [(n + place, j) for j in _columns(data, _rows_of(data, r, active))]
@@ -188,9 +185,7 @@ def _rows_of(data: RuleData, rule: int, active: Sequence[bool]) -> set[int]:
         for k in data.subtree(data.rules[rule].clause)
         if active[k]
         for n in data.clauses[k].literals
-        for i in (
-            data.booleans[abs(n) - 1].true_rows if n > 0 else data.booleans[-n - 1].false_rows
-        )
+        for i in (data.booleans[n - 1].true_rows if n > 0 else data.booleans[-n - 1].false_rows)
     }
 
 

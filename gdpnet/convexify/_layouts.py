@@ -30,6 +30,7 @@ class Layouts:
         listed: all layouts so far.
         clusters: clusters of each.
         contradictory: whether propositions, or rows whatever the inputs, leave nothing of each.
+        small: whether the dense engine takes each, as far as it was asked.
     """
 
     def __init__(self, rules: RuleModel) -> None:
@@ -37,6 +38,7 @@ class Layouts:
         self.listed: list[Layout] = []
         self.clusters: list[Clusters] = []
         self.contradictory: list[bool] = []
+        self.small: dict[int, bool] = {}
         self._data = self.ready.rules.data
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}
@@ -78,13 +80,13 @@ class Layouts:
         """
         key = (active.tobytes(), plan, pruned)
         if key not in self._planned:
-            rules, on = self.ready.rules, active.tolist()
+            on = active.tolist()
             chosen = [on[rule.clause] for rule in self._data.rules]
             if plan is None:
                 every = [r for r, applies in enumerate(chosen) if applies]
-                clusters = hanging_together(rules, every, on, self.ready.logic)
+                clusters = hanging_together(self._data, every, on, self.ready.logic)
             else:
-                clusters = plan.active(rules, chosen)
+                clusters = plan.active(self.ready.rules, chosen)
             self._planned[key] = self.number(clusters, active, pruned)
         return self._planned[key]
 
@@ -95,7 +97,7 @@ class Layouts:
         with self._lock:
             if key not in self._number:
                 room = self._emptiness() if pruned else None
-                made = layout(self.ready.rules, ordered, active.tolist(), self.ready.logic, room)
+                made = layout(self._data, ordered, active.tolist(), self.ready.logic, room)
                 self.listed.append(made)
                 self.clusters.append(ordered)
                 self.contradictory.append(contradictory(made))

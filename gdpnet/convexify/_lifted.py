@@ -10,9 +10,9 @@ the program of the clusters c with products k is
                 sum_k u_ck is the same for every cluster       y - yhat, and auxiliaries
                 sum_k |u_ckj| <= eta_j                         for every cluster and output
 
-It is `_program.Program` with y, eta and the aggregation rows substituted: the value is the same, and
-so is y. Only the column of lambda depends on prediction and inputs (and
-coefficients that depend on x), so a pattern of active rules is assembled once.
+It is `_program.Program` with y, eta and the aggregation rows substituted: the value is the same,
+and so is y. Only the column of lambda depends on prediction and inputs (and coefficients that
+depend on x), so a part is assembled once.
 
 With one cluster eta is redundant, and |u| can be left to a simplex that knows kinks. With several,
 u = p - q, and the cost is spread evenly over the clusters, so that the start without any row is
@@ -204,6 +204,11 @@ class LiftedProgram:
             which = np.array([place[int(row)] for row in self._from[at]])
             values[:, at] = self._sign[at] * varying[:, which, self._column[at]]
         return values
+
+    @property
+    def weights(self) -> list[int]:
+        """Columns of the products' weights."""
+        return [f + self._positive_parts + self.n - self.d for c in self.first for f in c]
 
     def value_of(self, points: Array) -> Array:
         """Objective value of solutions, `batch`."""

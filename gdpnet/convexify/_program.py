@@ -124,6 +124,8 @@ class Program:
         outputs: columns that hold the outputs `which`.
         distances: columns that hold their distances, in the same order.
         which: outputs of the program.
+        weights: columns with the weights of the products, in the layout's order; -1 where there is
+            no choice.
         lower, upper: bounds of the columns, `n`.
         names: constraint, or variable, that each row came from.
         start, column, value: rows, compressed; entries that move hold what does not depend on the
@@ -155,6 +157,7 @@ class Program:
         self._sides = {j: self._bounds(j) for part in layout for j in part.columns}
         self._value_of: dict[int, int] = {}
         self._distance_of: dict[int, int] = {}
+        self.weights: list[int] = []
         for part in layout:
             self._write(part)
         self._compress()
@@ -257,6 +260,7 @@ class Program:
         for i in outside:
             self._row(i, self._value_of, None)
         if part.convex:
+            self.weights += [-1 for block in part.blocks for _ in block.products]
             for j in part.columns:
                 if j < d:
                     self._epigraph(j, self._value_of[j], self._distance_of[j], None)
@@ -289,6 +293,7 @@ class Program:
             for kind, j in present:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
+        self.weights += weights
         self._rows.add(" + ".join(names), [(w, _ONE) for w in weights], _ONE, equality=True)
         for (kind, j), columns in copies.items():
             name = self.data.columns[j].name

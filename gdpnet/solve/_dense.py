@@ -34,11 +34,14 @@ class Solved:
         y: outputs, (B, d).
         value: (B,).
         outcome: 0 solved, 1 infeasible, 2 failed, (B,) int8.
+        weight: weights of the products of the sample's layout, in the layout's order and 0 beyond
+            their number, (B, products).
     """
 
     y: Array
     value: Array
     outcome: Array
+    weight: Array
 
 
 class DenseEngine:
@@ -76,9 +79,11 @@ class DenseEngine:
         """
         y, value = start.copy(), np.zeros(len(start))
         outcome = np.zeros(len(start), dtype=np.int8)
+        most = max(sum(len(b.products) for part in one for b in part.blocks) for one in layouts)
+        weight = np.zeros((len(start), most))
         for k in np.unique(layout_of_sample).tolist():
             samples = np.flatnonzero(layout_of_sample == k)
-            some = instance.take(samples)
+            some, at = instance.take(samples), 0
             for part in layouts[k]:
                 program, solver = self._solver(part, weights)
                 moving = program.moving_values(some.bound, some.varying, start[samples])
@@ -90,9 +95,12 @@ class DenseEngine:
                 )
                 y[samples] = program.outputs(points, y[samples])
                 value[samples] += program.value_of(points)
+                columns = program.weights
+                weight[samples, at : at + len(columns)] = points[:, columns]
+                at += len(columns)
         solved = outcome == SOLVED
         y[~solved], value[~solved] = np.nan, np.nan
-        return Solved(y, value, outcome)
+        return Solved(y, value, outcome, weight)
 
     def _solver(self, part: Part, weights: Array) -> tuple[LiftedProgram, DenseSolver]:
         from gdpnet.solve.exact._linear import DenseSolver

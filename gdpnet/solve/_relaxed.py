@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -47,6 +47,12 @@ _SATISFIED = 1e-6
 _STATUS = np.empty(3, dtype=np.int8)
 _STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Status.ERROR
 
+# Samples that pay for a solver's model of their own.
+_PIECE = 64
+
+# Below this a weight is fractional.
+_WHOLE = 1.0 - 1e-7
+
 _engines: WeakKeyDictionary[RuleModel, DenseEngine] = WeakKeyDictionary()
 _models: WeakKeyDictionary[RuleModel, dict[tuple[int, str], WrittenOut]] = WeakKeyDictionary()
 
@@ -72,7 +78,7 @@ def solve(
     check_available(solver)
     layouts = layouts_of(rules)
     _, instance = instantiate(layouts.ready.rules, x, invalid, mark)
-    batch = _Batch(rules, layouts, x, yhat, instance, options, solver)
+    batch = _Batch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
     accepted = batch.judge(usable, options.tolerance)
     batch.plan(usable[~accepted], plan)
@@ -94,14 +100,16 @@ class _Batch:
         instance: Instance,
         options: Options,
         solver: str,
+        adaptive: bool,
     ) -> None:
         self.rules, self.layouts, self.x, self.options = rules, layouts, x, options
-        self.instance, self.solver = instance, solver
+        self.instance, self.solver, self.adaptive = instance, solver, adaptive
         data = rules.data
         self.active = instance.active[:, [rule.clause for rule in data.rules]]
         self.results = Results.start(rules, yhat, self.active)
         self.results.solver[:] = SOLVER_NAMES.index(solver)
         self.violation = np.zeros(self.active.shape)
+        self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
         lower, upper = box(layouts.ready.rules.data, instance.bound)
         self.start = np.clip(yhat, lower, upper)
@@ -144,39 +152,77 @@ class _Batch:
         """Which samples each solver gets; what is too large for the dense one goes to HiGHS."""
         if self.solver != "dense":
             return [(self.solver, rest)] if rest.any() else []
-        listed = self.layouts.listed
-        small = np.zeros(len(listed), dtype=bool)
-        used = np.unique(numbers[rest])
-        small[used] = [DenseEngine.accepts(listed[k]) for k in used.tolist()]
+        small = self._small(np.unique(numbers[rest]))
         split = (("dense", rest & small[numbers]), ("highs", rest & ~small[numbers]))
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
-    def _dense(self, samples: Array) -> tuple[Array, Array, Array]:
+    @property
+    def _engine(self) -> DenseEngine:
         ready = self.layouts.ready.rules
         if ready not in _engines:
             _engines[ready] = DenseEngine(ready)
+        return _engines[ready]
+
+    def _small(self, used: Array) -> Array:
+        """Which layouts the dense engine accepts, bool by number."""
+        known = self.layouts.small
+        for number in used.tolist():
+            if number not in known:
+                known[number] = self._engine.accepts(self.layouts.listed[number])
+        small = np.zeros(len(self.layouts.listed), dtype=bool)
+        small[used] = [known[number] for number in used.tolist()]
+        return small
+
+    def _dense(self, samples: Array) -> tuple[Array, Array, Array]:
         used, which = np.unique(self.number[samples], return_inverse=True)
-        found = _engines[ready].solve(
+        found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.options.weights),
             *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
         )
+        for k, number in enumerate(used.tolist()):
+            own = np.flatnonzero(which.ravel() == k)
+            self._note_weights(samples[own], number, found.weight[own])
         return found.y, found.value, found.outcome
+
+    def _note_weights(self, samples: Array, number: int, weight: Array) -> None:
+        """Remember which rules stand in a block none of whose products has all the weight."""
+        if not self.adaptive:
+            return
+        self.fractional[samples] = False
+        at = 0
+        for part in self.layouts.listed[number]:
+            for block in part.blocks:
+                most = weight[:, at : at + len(block.products)].max(1)
+                self.fractional[np.ix_(samples, block.rules)] = (most < _WHOLE)[:, None]
+                at += len(block.products)
 
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        threads = self.options.threads or os.cpu_count() or 1
         models = _models.setdefault(self.rules, {})
-        for number in np.unique(self.number[samples]).tolist():
-            key = (number, solver)
-            if key not in models:
-                models[key] = WrittenOut(self.layouts.program(number), solver)
-            model = models[key]
-            own = np.flatnonzero(self.number[samples] == number)
+
+        def work(job: tuple[int, Array]) -> None:
+            number, own = job
+            model = models[number, solver]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            found, value[own], outcome[own] = model.solve(parameters, self.options.weights, threads)
+            found, value[own], outcome[own], weight = model.solve(parameters, self.options.weights)
+            self._note_weights(samples[own], number, weight)
             y[np.ix_(own, model.program.which)] = found
+
+        jobs = []
+        for number in np.unique(self.number[samples]).tolist():
+            if (number, solver) not in models:
+                models[number, solver] = WrittenOut(self.layouts.program(number), solver)
+            own = np.flatnonzero(self.number[samples] == number)
+            pieces = np.array_split(own, -(-len(own) // _PIECE))
+            jobs += [(number, piece) for piece in pieces]
+        threads = min(self.options.threads or os.cpu_count() or 1, len(jobs))
+        if threads == 1 or len(samples) < _PIECE:
+            list(map(work, jobs))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, jobs))
         return y, value, outcome
 
     def judge(self, samples: Array, tol: float) -> Array:
@@ -257,6 +303,9 @@ def _tell_outside(rules: RuleModel) -> None:
 # ---- adaptive basic steps ---------------------------------------------------------------------
 
 
+_TOO_MANY, _NOTHING_LEFT = -1, -2
+
+
 def _take_basic_steps(batch: _Batch) -> None:
     """Merge broken rules with rules they interact with, round by round, until all rules hold.
 
@@ -268,22 +317,23 @@ def _take_basic_steps(batch: _Batch) -> None:
     results.rounds = np.zeros(len(batch.x), dtype=np.int64)
     todo = np.flatnonzero(results.status == Status.RELAXED)
     while len(todo):
-        broken = batch.broken(todo)
-        words = np.packbits(broken, axis=1)
-        keys = np.column_stack([batch.number[todo], words])
-        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        broken, fractional = batch.broken(todo), batch.fractional[todo]
+        state = np.column_stack(
+            [batch.number[todo], np.packbits(broken, axis=1), np.packbits(fractional, axis=1)]
+        )
+        _, first, which = np.unique(state, axis=0, return_index=True, return_inverse=True)
         after = np.empty(len(first), dtype=np.int64)
         for k, s in enumerate(first.tolist()):
             sample = int(todo[s])
             before = layouts.clusters[batch.number[sample]]
-            clusters = _enlarged(layouts.ready.rules, before, np.flatnonzero(broken[s]), related)
-            if clusters is None or clusters == before:
-                after[k] = -1 if clusters is None else -2
+            merged = _enlarged(layouts.ready.rules, before, broken[s], fractional[s], related)
+            if merged is None or merged == before:
+                after[k] = _TOO_MANY if merged is None else _NOTHING_LEFT
             else:
                 active, pruned = batch.instance.active[sample], bool(batch.pruned[sample])
-                after[k] = layouts.number(clusters, active, pruned)
+                after[k] = layouts.number(merged, active, pruned)
         numbers = after[which.ravel()]
-        results.status[todo[numbers == -1]] = Status.LIMIT
+        results.status[todo[numbers == _TOO_MANY]] = Status.LIMIT
         todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
         batch.number[todo] = numbers
         results.rounds[todo] += 1
@@ -292,26 +342,26 @@ def _take_basic_steps(batch: _Batch) -> None:
 
 
 def _enlarged(
-    rules: RuleModel, clusters: Clusters, broken: Sequence[int] | Array, related: Array
+    rules: RuleModel, clusters: Clusters, broken: Array, fractional: Array, related: Array
 ) -> Clusters | None:
     """Every broken rule's cluster joined with one that it interacts with; None beyond the limit.
 
-    A cluster that is broken itself comes first: its weights are fractional. Then the smallest.
+    Clusters whose weights are fractional come first, then the smallest.
     """
     current = [set(cluster) for cluster in clusters]
-    broken = [int(r) for r in broken]
-    # Where no single rule is broken, propositions, auxiliaries or whole numbers are: take any.
-    for rule in broken or ([min(current[0])] if current else []):
-        own = next((c for c in current if rule in c), None)
-        others = [
-            c for c in current if c is not own and any(related[r, s] for r in own or () for s in c)
-        ]
-        if own is None or not others:
+    # Where no single rule is broken, propositions, auxiliaries or whole numbers are.
+    for rule in (np.flatnonzero(broken) if broken.any() else np.flatnonzero(fractional)).tolist():
+        own = next(c for c in current if rule in c)
+        others = [c for c in current if c is not own and related[np.ix_(list(own), list(c))].any()]
+        if not others:
             continue
-        fractional = [c for c in others if not c.isdisjoint(broken)]
         other = min(
-            fractional or others,
-            key=lambda c: (count_products(rules.data, sorted(c)), min(c)),
+            others,
+            key=lambda c: (
+                not fractional[list(c)].any(),
+                count_products(rules.data, sorted(c)),
+                min(c),
+            ),
         )
         own |= other
         current.remove(other)

@@ -34,11 +34,11 @@ def assembled(
     active = instance.active[0].tolist()
     on = [r for r, rule in enumerate(ready.rules.data.rules) if active[rule.clause]]
     if relaxation == "dnf":
-        clusters = hanging_together(ready.rules, on, active, ready.logic)
+        clusters = hanging_together(ready.rules.data, on, active, ready.logic)
     else:
         plan = Plan.cnf() if relaxation == "cnf" else relaxation
         clusters = plan.active(ready.rules, [r in on for r in range(len(ready.rules.names))])
-    parts = layout(ready.rules, clusters, active, ready.logic)
+    parts = layout(ready.rules.data, clusters, active, ready.logic)
     if contradictory(parts):
         return None, instance
     data = ready.rules.data
@@ -156,8 +156,8 @@ def comparable(rules: gdpnet.RuleModel) -> bool:
     if any(c.integer and not c.name.endswith("binary_indicator_var") for c in rules.data.columns):
         return False
     try:
-        ready = relaxable(rules).rules
-        layout(ready, [[r] for r in range(len(ready.names))], [True] * len(ready.data.clauses))
+        data = relaxable(rules).rules.data
+        layout(data, [[r] for r in range(len(data.rules))], [True] * len(data.clauses))
     except gdpnet.RuleError:
         return False
     return math.prod(len(c.literals) for c in rules.data.clauses if not c.logic) <= 150

@@ -139,11 +139,9 @@ def test_random_rules_dense_equals_highs(seed: int) -> None:
     rules = random_rules(rng)
     yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
     exact = gdpnet.project(rules, yhat)
-    try:
-        gdpnet.project(rules, yhat, relaxation="cnf")
-    except gdpnet.RuleError as error:
-        assert "hull" in str(error)
-        assert not all(math.isfinite(c.lower + c.upper) for c in rules.data.columns)
+    if not has_hull(rules):
+        with pytest.raises(gdpnet.RuleError, match="hull"):
+            gdpnet.project(rules, yhat, relaxation="cnf")
         return
     plans = ["cnf", Plan.lexicographic(rules, min(2, len(rules.names)))]
     for relaxation in plans:
