@@ -57,7 +57,7 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
         >>> graph = gdpnet.interaction_graph(rules)
         >>> ax = plot_rule_graph(graph, plan=gdpnet.plan_basic_steps(rules, budget=4))
-        >>> ax.get_title()
+        >>> ax.get_title(loc="left")
         '2 rules, 1 interaction'
     """
     if not isinstance(graph, nx.Graph):

@@ -105,10 +105,12 @@ class Sampled:
 
     @cached_property
     def _few_of_each(self) -> np.ndarray:
-        """A few samples of each pattern."""
-        return np.concatenate(
-            [_spread(np.flatnonzero(self.pattern == p)) for p in range(len(self.patterns))]
-        )
+        """A few samples of each pattern, with different inputs."""
+        if not self.x.shape[1]:
+            return np.arange(1)
+        first = np.unique(self.x, axis=0, return_index=True)[1]
+        pattern = self.pattern[first]
+        return np.concatenate([_spread(first[pattern == p]) for p in range(len(self.patterns))])
 
     def _only(self, cluster: Sequence[int]) -> np.ndarray:
         """Activity of clauses where only the rules of a cluster matter, bool `batch x clauses`."""

@@ -57,8 +57,9 @@ def plan_basic_steps(
         objective: `"tightness"`: the mean value of the relaxation; `"satisfaction"`: the share of
             samples whose point satisfies all rules.
         unit: what the budget counts. `"products"`: terms of the merged clusters that are not empty
-            (for the active rules of a pattern and some of its samples); `"nonzeros"`: entries of
-            the whole linear program as `gdpnet.convexify` writes it.
+            for some sample of the pattern (with `input_bounds` the program leaves the empty ones
+            out; without, those that are empty only for the x at hand are written down);
+            `"nonzeros"`: entries of the whole linear program as `gdpnet.convexify` writes it.
 
     Returns:
         The plan; deterministic for the same arguments.
@@ -140,13 +141,15 @@ class _Planner:
 
     def fits(self, partition: Partition) -> bool:
         """Whether the worst pattern stays within the budget."""
-        if self.unit == "nonzeros":
-            return self._nonzeros(partition) <= self.budget
         merged = [cluster for cluster in partition if len(cluster) > 1]
         total = np.zeros(len(self.sampled.patterns), dtype=np.int64)
         for cluster in merged:
             total += self.sampled.products(cluster, self.budget)
-        return bool((total <= self.budget).all())
+        # Every product has nonzeros: what has too many of them need not be assembled.
+        within = bool((total <= self.budget).all())
+        if self.unit == "nonzeros":
+            return within and self._nonzeros(partition) <= self.budget
+        return within
 
     def _nonzeros(self, partition: Partition) -> int:
         if partition not in self._sizes:
@@ -201,8 +204,10 @@ class _Planner:
         if partition not in self._values:
             value = self.bound(partition).copy()
             good = value >= self.exact[self.compared] - _EQUAL
-            if not good.all():
-                value[~good], good[~good] = self._solve(partition, self.compared[~good])
+            left = np.flatnonzero(~good)
+            if len(left):
+                found, good[left] = self._solve(partition, self.compared[left])
+                value[left] = np.where(np.isfinite(found), found, value[left])
             self._values[partition] = value, good
             self._bounds.clear()
         return self._score(*self._values[partition])

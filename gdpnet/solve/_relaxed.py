@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -46,6 +47,9 @@ _SATISFIED = 1e-6
 
 _STATUS = np.empty(3, dtype=np.int8)
 _STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Status.ERROR
+
+# Samples that pay for a solver's model of their own.
+_PIECE = 64
 
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
@@ -207,21 +211,30 @@ class _Batch:
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        threads = self.options.threads or os.cpu_count() or 1
         models = _models.setdefault(self.rules, {})
-        for number in np.unique(self.number[samples]).tolist():
-            key = (number, solver)
-            if key not in models:
-                models[key] = WrittenOut(self.layouts.program(number), solver)
-            model = models[key]
-            own = np.flatnonzero(self.number[samples] == number)
+
+        def work(job: tuple[int, Array]) -> None:
+            number, own = job
+            model = models[number, solver]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            found, value[own], outcome[own], weight = model.solve(
-                parameters, self.options.weights, threads
-            )
+            found, value[own], outcome[own], weight = model.solve(parameters, self.options.weights)
             self._note_weights(samples[own], number, weight)
             y[np.ix_(own, model.program.which)] = found
+
+        jobs = []
+        for number in np.unique(self.number[samples]).tolist():
+            if (number, solver) not in models:
+                models[number, solver] = WrittenOut(self.layouts.program(number), solver)
+            own = np.flatnonzero(self.number[samples] == number)
+            pieces = np.array_split(own, -(-len(own) // _PIECE))
+            jobs += [(number, piece) for piece in pieces]
+        threads = min(self.options.threads or os.cpu_count() or 1, len(jobs))
+        if threads == 1 or len(samples) < _PIECE:
+            list(map(work, jobs))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, jobs))
         return y, value, outcome
 
     def judge(self, samples: Array, tol: float) -> Array:

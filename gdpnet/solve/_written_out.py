@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,6 @@ Array = np.ndarray
 
 SOLVED, INFEASIBLE, FAILED = 0, 1, 2
 """Outcomes of a program."""
-
-# Samples that pay for a thread with a model of its own.
-_WORTH_A_THREAD = 32
 
 
 class WrittenOut:
@@ -38,15 +33,12 @@ class WrittenOut:
         self._idle: list[_Model] = []
         self._lock = threading.Lock()
 
-    def solve(
-        self, parameters: Array, weights: Array, threads: int
-    ) -> tuple[Array, Array, Array, Array]:
-        """Solve for a batch.
+    def solve(self, parameters: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+        """Solve for a batch; several threads may call it, each works on a model of its own.
 
         Args:
             parameters: what samples differ in, `batch x parameters`.
             weights: of the outputs, `d`.
-            threads: at most so many samples at a time.
 
         Returns:
             Outputs of the program, `batch x len(program.which)`; values, `batch`; outcomes,
@@ -61,27 +53,18 @@ class WrittenOut:
         share = np.ones((len(moving), len(columns)))
         free = np.flatnonzero(columns >= 0)
 
-        def work(span: tuple[int, int]) -> None:
-            with self._lock:
-                model = self._idle.pop() if self._idle else None
-            model = model or self._new(self.program)
-            model.price(cost)
-            for s in range(*span):
-                point, outcome[s] = model.solve(moving[s])
-                if point is not None:
-                    y[s] = point[self.program.outputs]
-                    value[s] = point[self.program.distances] @ cost
-                    share[s, free] = point[columns[free]]
-            with self._lock:
-                self._idle.append(model)
-
-        pieces = max(1, min(threads, len(moving) // _WORTH_A_THREAD))
-        cuts = np.linspace(0, len(moving), pieces + 1).astype(int).tolist()
-        if pieces == 1:
-            work((0, len(moving)))
-        else:
-            with ThreadPoolExecutor(pieces) as pool:
-                list(pool.map(work, pairwise(cuts)))
+        with self._lock:
+            model = self._idle.pop() if self._idle else None
+        model = model or self._new(self.program)
+        model.price(cost)
+        for s in range(len(moving)):
+            point, outcome[s] = model.solve(moving[s])
+            if point is not None:
+                y[s] = point[self.program.outputs]
+                value[s] = point[self.program.distances] @ cost
+                share[s, free] = point[columns[free]]
+        with self._lock:
+            self._idle.append(model)
         return y, value, outcome, share
 
 
@@ -138,7 +121,9 @@ class _HighsModel(_Model):
         from highspy import HighsModelStatus as Status
 
         self._codes = {Status.kOptimal: SOLVED, Status.kInfeasible: INFEASIBLE}
-        self.solver = _highs.new_solver()
+        self.solver = _highs.new_solver(presolve="off")  # the old basis is worth more
+        # Few pivots follow: weights that start at 1 cost less than exact ones.
+        self.solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)
         rows = np.where(program.equality, program.bound, -np.inf), program.bound
         cost = np.zeros(len(program.lower))
         self.solver.passModel(
