@@ -3,7 +3,9 @@
 import contextlib
 import logging
 
+from gdpnet import nn
 from gdpnet.convexify import Plan
+from gdpnet.convexify._draw import plot_rule_graph
 from gdpnet.convexify.graph import interaction_graph
 from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
@@ -81,8 +83,10 @@ __all__ = [
     "load_rules",
     "maximum",
     "minimum",
+    "nn",
     "none_of",
     "plan_basic_steps",
+    "plot_rule_graph",
     "project",
     "relu",
     "rule",

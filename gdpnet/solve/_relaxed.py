@@ -205,7 +205,9 @@ class _Batch:
         for part in self.layouts.listed[number]:
             for block in part.blocks:
                 most = weight[:, at : at + len(block.products)].max(1)
-                self.fractional[np.ix_(samples, np.array(block.rules, dtype=np.int64))] = (most < _WHOLE)[:, None]
+                self.fractional[np.ix_(samples, np.array(block.rules, dtype=np.int64))] = (
+                    most < _WHOLE
+                )[:, None]
                 at += len(block.products)
 
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
