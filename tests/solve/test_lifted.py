@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyomo.environ as pyo
@@ -21,6 +22,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._linear import LinearProgram, Outcome
 from gdpnet.solve.exact import Instance
 from gdpnet.solve.lifted import LiftedEngine, LiftedSolved
+from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
@@ -426,11 +428,36 @@ def test_equal_layouts_are_compiled_once() -> None:
     setting = hull_settings(4)[0]
     engine = LiftedEngine(setting.rules)
     before = setting.solve(engine)
-    tables = engine._tables
-    again = [tuple(Part(p.columns, p.rows, p.blocks) for p in given) for given in setting.layouts]
-    setting.layouts = again
+    compiled = engine._compiled
+    setting.layouts = [
+        tuple(Part(p.columns, p.rows, p.blocks) for p in given) for given in setting.layouts
+    ]
     assert np.array_equal(setting.solve(engine).value, before.value)
-    assert all(np.array_equal(a, b) for a, b in zip(tables, engine._tables, strict=True))
+    assert engine._compiled is compiled
+
+
+def test_engines_are_shared_by_threads() -> None:
+    settings = [s for s in hull_settings(4, size=40) if s.layouts]
+    alone = [setting.solve(LiftedEngine(setting.rules)).value for setting in settings]
+    engine = LiftedEngine(settings[0].rules)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda s: s.solve(engine, threads=2).value, settings * 5))
+    for value, expected in zip(together, alone * 5, strict=True):
+        assert np.array_equal(value, expected)
+
+
+def test_cooling_equals_highs() -> None:
+    model = load_model("models/cooling")
+    rules = model.build()
+    x, _ = model.sample(200, "ood", 3)
+    yhat = np.random.default_rng(0).uniform(-0.1, 1.1, (200, 3))
+    for plan in (Plan.cnf(), Plan.lexicographic(rules, 3)):
+        setting = Setting(rules, yhat, x.numpy(), plan)
+        solved = setting.solve(LiftedEngine(rules))
+        weights = setting.weights
+        p = gdpnet.project(rules, yhat, x, relaxation=plan, solver="highs", weights=weights)
+        outside = np.abs(setting.start - yhat) @ weights
+        assert np.allclose(solved.value + outside, p.value.numpy(), atol=1e-9)
 
 
 def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
