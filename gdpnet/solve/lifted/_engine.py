@@ -31,7 +31,7 @@ from gdpnet.solve.lifted._tables import (
 )
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau.
-_MOST_COLUMNS = 400
+_MOST_COLUMNS = 350
 
 _PROBE = 16  # samples that are timed before threads are started
 _WORTH_THREADS = 4e-3  # seconds of work that pay for starting them

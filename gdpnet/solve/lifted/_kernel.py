@@ -4,8 +4,10 @@ The optimum of a part is at least the least distance of any of its blocks, and t
 attained on one of its products: a small program over the part's columns, as in the exact engine.
 So the block that is farthest from the prediction is asked first. Where its nearest point lies in a
 product of every other block, it is the optimum, and a vertex of the whole lifted program: weights
-are 0 or 1, and the point is a vertex of its product. Otherwise the program of that block and of
-those whose products all miss the point is written and solved, and the others are asked again.
+are 0 or 1, and the point is a vertex of its product. Otherwise the program of that block is
+written, and of the blocks whose products all miss the point the farthest is added, until none is
+left: new columns cost nothing and new rows are at most violated, so the dual simplex goes on from
+its last basis.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ from gdpnet.solve.lifted._program import (
 # What became of a sample.
 SOLVED, CONTRADICTORY, FAILED = 0, 1, 2
 
-# A tight row of the final basis may miss its right side by this, relative to the tolerance.
+# A tight row of the final basis may miss its right side by this many tolerances.
 _DRIFT = 10.0
 
 
