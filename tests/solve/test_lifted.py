@@ -21,7 +21,7 @@ from gdpnet.solve import _highs
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._linear import LinearProgram, Outcome
 from gdpnet.solve.exact import Instance
-from gdpnet.solve.lifted import LiftedEngine, LiftedSolved
+from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved
 from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
@@ -137,7 +137,7 @@ class Setting:
     """A batch and its layouts under a plan."""
 
     def __init__(self, rules: gdpnet.RuleModel, yhat: np.ndarray, x: np.ndarray, plan: Plan):
-        self.rules = rules
+        self.rules, self.x = rules, x
         engine = engine_of(rules)
         self.instance = engine.instantiate(np.ascontiguousarray(x))
         patterns, self.which = np.unique(self.instance.active, axis=0, return_inverse=True)
@@ -320,6 +320,25 @@ def test_weights_are_those_of_the_products() -> None:
                         assert span.sum() == pytest.approx(1.0, abs=1e-9)
                         at += len(block.products)
                 assert not solved.weight[s, at:].any()
+
+
+def test_products_that_hold_are_those_of_the_rules() -> None:
+    broken = 0
+    for seed in range(40):
+        for setting in hull_settings(seed, size=12)[:2]:
+            rules = setting.rules
+            if not setting.layouts or len(rules.data.columns) > rules.data.outputs:
+                continue  # `satisfied` finds auxiliaries of its own
+            solved = setting.solve(LiftedEngine(rules))
+            good = solved.outcome == 0
+            holds = (solved.product != -1).all(1)
+            expected = rules.satisfied(setting.x, np.nan_to_num(solved.y), tol=1e-6).numpy()
+            assert (holds[good] == expected[good]).all()
+            broken += int((~holds[good]).sum())
+            for s in np.flatnonzero(good):
+                blocks = setting.layouts[setting.which[s]][0].blocks
+                assert (solved.product[s, len(blocks) :] == NO_BLOCK).all()
+    assert broken > 20
 
 
 # ---- derivatives ------------------------------------------------------------------------------
@@ -537,5 +556,5 @@ def test_memory_does_not_grow_with_the_programs() -> None:
         return most
 
     products = setting.solve(engine).weight.shape[1]
-    results = 8 * (setting.start.shape[1] + products + 3)
+    results = 8 * (setting.start.shape[1] + products + 3) + 4 * len(setting.layouts[0][0].blocks)
     assert peak(20_000) - peak(10_000) < 1.1 * 10_000 * results

@@ -49,6 +49,9 @@ class LiftedSolved:
         outcome: 0 solved, 1 infeasible, 2 failed, (B,) int8.
         weight: weights of the products of the sample's layout, in the layout's order and 0 beyond
             their number, (B, products).
+        product: the first product of each block of the sample's layout that y satisfies (with the
+            auxiliaries that were found), -1 where there is none, NO_BLOCK beyond the number of
+            blocks, (B, blocks) int32.
         basis: the final bases (empty arrays where not asked for).
         problem: what was solved.
     """
@@ -57,6 +60,7 @@ class LiftedSolved:
     value: Array
     outcome: Array
     weight: Array
+    product: Array
     basis: Basis
     problem: Problem
 
@@ -88,7 +92,7 @@ class LiftedEngine:
         self._by_identity: dict[
             int, int
         ] = {}  # of the layouts in `_places`: hashing one takes long
-        self._products: list[int] = []
+        self._counts: list[tuple[int, int]] = []  # blocks and products of each
         self._writer = TableWriter()
         self._compiled = _Compiled(self._writer.tables(), largest([]), [])
         self._lock = threading.Lock()
@@ -106,6 +110,7 @@ class LiftedEngine:
         layouts: Sequence[Layout],
         threads: int | None = None,
         detailed: bool = False,
+        tolerance: float = 1e-6,
     ) -> LiftedSolved:
         """Optimal vertices of a batch.
 
@@ -117,6 +122,7 @@ class LiftedEngine:
             layouts: how the active rules are convexified.
             threads: or None to choose.
             detailed: report the final bases.
+            tolerance: y satisfies a row if it does within this, as in `RuleModel.satisfied`.
         """
         number, compiled = self._compile(layouts)
         size = len(start)
@@ -124,7 +130,10 @@ class LiftedEngine:
             y=np.empty((size, self.data.outputs)),
             value=np.empty(size),
             outcome=np.empty(size, dtype=np.int8),
-            weight=np.empty((size, max((self._products[k] for k in number), default=0))),
+            weight=np.empty((size, max((self._counts[k][1] for k in number), default=0))),
+            product=np.empty(
+                (size, max((self._counts[k][0] for k in number), default=0)), dtype=np.int32
+            ),
         )
         basis = _new_basis(size if detailed else 0, compiled.size)
         problem = Problem(
@@ -139,7 +148,7 @@ class LiftedEngine:
                 workspace = compiled.workspaces.pop()
             except IndexError:
                 workspace = new_workspace(self._sources, compiled.size)
-            run(*span, *arguments, workspace, out, basis)
+            run(*span, *arguments, tolerance, workspace, out, basis)
             compiled.workspaces.append(workspace)
 
         first, workers = 0, threads or _CORES
@@ -170,7 +179,7 @@ class LiftedEngine:
                     if layout not in self._places:
                         extents.append(extent(self.data, layout))
                         self._by_identity[id(layout)] = self._places[layout] = len(self._places)
-                        self._products.append(extents[-1].products)
+                        self._counts.append((extents[-1].all_blocks, extents[-1].products))
                         self._writer.add(layout)
                 places = [self._places[layout] for layout in layouts]
                 if len(self._places) > before:
