@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyomo.environ as pyo
@@ -20,7 +21,8 @@ from gdpnet.solve import _highs
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._linear import LinearProgram, Outcome
 from gdpnet.solve.exact import Instance
-from gdpnet.solve.lifted import LiftedEngine, LiftedSolved
+from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved
+from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
@@ -135,7 +137,7 @@ class Setting:
     """A batch and its layouts under a plan."""
 
     def __init__(self, rules: gdpnet.RuleModel, yhat: np.ndarray, x: np.ndarray, plan: Plan):
-        self.rules = rules
+        self.rules, self.x = rules, x
         engine = engine_of(rules)
         self.instance = engine.instantiate(np.ascontiguousarray(x))
         patterns, self.which = np.unique(self.instance.active, axis=0, return_inverse=True)
@@ -320,6 +322,25 @@ def test_weights_are_those_of_the_products() -> None:
                 assert not solved.weight[s, at:].any()
 
 
+def test_products_that_hold_are_those_of_the_rules() -> None:
+    broken = 0
+    for seed in range(40):
+        for setting in hull_settings(seed, size=12)[:2]:
+            rules = setting.rules
+            if not setting.layouts or len(rules.data.columns) > rules.data.outputs:
+                continue  # `satisfied` finds auxiliaries of its own
+            solved = setting.solve(LiftedEngine(rules))
+            good = solved.outcome == 0
+            holds = (solved.product != -1).all(1)
+            expected = rules.satisfied(setting.x, np.nan_to_num(solved.y), tol=1e-6).numpy()
+            assert (holds[good] == expected[good]).all()
+            broken += int((~holds[good]).sum())
+            for s in np.flatnonzero(good):
+                blocks = setting.layouts[setting.which[s]][0].blocks
+                assert (solved.product[s, len(blocks) :] == NO_BLOCK).all()
+    assert broken > 20
+
+
 # ---- derivatives ------------------------------------------------------------------------------
 
 STEP = 1e-6
@@ -426,11 +447,36 @@ def test_equal_layouts_are_compiled_once() -> None:
     setting = hull_settings(4)[0]
     engine = LiftedEngine(setting.rules)
     before = setting.solve(engine)
-    tables = engine._tables
-    again = [tuple(Part(p.columns, p.rows, p.blocks) for p in given) for given in setting.layouts]
-    setting.layouts = again
+    compiled = engine._compiled
+    setting.layouts = [
+        tuple(Part(p.columns, p.rows, p.blocks) for p in given) for given in setting.layouts
+    ]
     assert np.array_equal(setting.solve(engine).value, before.value)
-    assert all(np.array_equal(a, b) for a, b in zip(tables, engine._tables, strict=True))
+    assert engine._compiled is compiled
+
+
+def test_engines_are_shared_by_threads() -> None:
+    settings = [s for s in hull_settings(4, size=40) if s.layouts]
+    alone = [setting.solve(LiftedEngine(setting.rules)).value for setting in settings]
+    engine = LiftedEngine(settings[0].rules)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda s: s.solve(engine, threads=2).value, settings * 5))
+    for value, expected in zip(together, alone * 5, strict=True):
+        assert np.array_equal(value, expected)
+
+
+def test_cooling_equals_highs() -> None:
+    model = load_model("models/cooling")
+    rules = model.build()
+    x, _ = model.sample(200, "ood", 3)
+    yhat = np.random.default_rng(0).uniform(-0.1, 1.1, (200, 3))
+    for plan in (Plan.cnf(), Plan.lexicographic(rules, 3)):
+        setting = Setting(rules, yhat, x.numpy(), plan)
+        solved = setting.solve(LiftedEngine(rules))
+        weights = setting.weights
+        p = gdpnet.project(rules, yhat, x, relaxation=plan, solver="highs", weights=weights)
+        outside = np.abs(setting.start - yhat) @ weights
+        assert np.allclose(solved.value + outside, p.value.numpy(), atol=1e-9)
 
 
 def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
@@ -510,5 +556,5 @@ def test_memory_does_not_grow_with_the_programs() -> None:
         return most
 
     products = setting.solve(engine).weight.shape[1]
-    results = 8 * (setting.start.shape[1] + products + 3)
+    results = 8 * (setting.start.shape[1] + products + 3) + 4 * len(setting.layouts[0][0].blocks)
     assert peak(20_000) - peak(10_000) < 1.1 * 10_000 * results

@@ -10,5 +10,6 @@
 """
 
 from gdpnet.solve.lifted._engine import LiftedEngine, LiftedSolved
+from gdpnet.solve.lifted._kernel import NO_BLOCK
 
-__all__ = ["LiftedEngine", "LiftedSolved"]
+__all__ = ["NO_BLOCK", "LiftedEngine", "LiftedSolved"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +21,17 @@ from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.lifted._jacobian import Problem, vjp
 from gdpnet.solve.lifted._kernel import Basis, Output, run
 from gdpnet.solve.lifted._program import Workspace, new_workspace
-from gdpnet.solve.lifted._tables import Extent, extent, largest, sources, tables
+from gdpnet.solve.lifted._tables import (
+    Extent,
+    Tables,
+    TableWriter,
+    extent,
+    largest,
+    sources,
+)
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau.
-_MOST_COLUMNS = 400
+_MOST_COLUMNS = 350
 
 _PROBE = 16  # samples that are timed before threads are started
 _WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
@@ -40,6 +49,9 @@ class LiftedSolved:
         outcome: 0 solved, 1 infeasible, 2 failed, (B,) int8.
         weight: weights of the products of the sample's layout, in the layout's order and 0 beyond
             their number, (B, products).
+        product: the first product of each block of the sample's layout that y satisfies (with the
+            auxiliaries that were found), -1 where there is none, NO_BLOCK beyond the number of
+            blocks, (B, blocks) int32.
         basis: the final bases (empty arrays where not asked for).
         problem: what was solved.
     """
@@ -48,6 +60,7 @@ class LiftedSolved:
     value: Array
     outcome: Array
     weight: Array
+    product: Array
     basis: Basis
     problem: Problem
 
@@ -75,13 +88,14 @@ class LiftedEngine:
     def __init__(self, rules: RuleModel) -> None:
         self.data = rules.data
         self._sources = sources(rules.data)
-        self._layouts: list[Layout] = []
-        self._by_identity: dict[int, int] = {}
-        self._by_value: dict[Layout, int] = {}
-        self._extents: list[Extent] = []
-        self._tables = tables([])
-        self._size = largest([])
-        self._workspaces: list[Workspace] = []
+        self._places: dict[Layout, int] = {}
+        self._by_identity: dict[
+            int, int
+        ] = {}  # of the layouts in `_places`: hashing one takes long
+        self._counts: list[tuple[int, int]] = []  # blocks and products of each
+        self._writer = TableWriter()
+        self._compiled = _Compiled(self._writer.tables(), largest([]), [])
+        self._lock = threading.Lock()
 
     def accepts(self, layout: Layout) -> bool:
         """Whether a layout is small enough for dense arithmetic."""
@@ -96,6 +110,7 @@ class LiftedEngine:
         layouts: Sequence[Layout],
         threads: int | None = None,
         detailed: bool = False,
+        tolerance: float = 1e-6,
     ) -> LiftedSolved:
         """Optimal vertices of a batch.
 
@@ -107,30 +122,34 @@ class LiftedEngine:
             layouts: how the active rules are convexified.
             threads: or None to choose.
             detailed: report the final bases.
+            tolerance: y satisfies a row if it does within this, as in `RuleModel.satisfied`.
         """
-        number = self._numbers(layouts)
-        size, outputs = len(start), self.data.outputs
-        products = max((self._extents[k].products for k in number.tolist()), default=0)
+        number, compiled = self._compile(layouts)
+        size = len(start)
         out = Output(
-            y=np.empty((size, outputs)),
+            y=np.empty((size, self.data.outputs)),
             value=np.empty(size),
             outcome=np.empty(size, dtype=np.int8),
-            weight=np.empty((size, products)),
+            weight=np.empty((size, max((self._counts[k][1] for k in number), default=0))),
+            product=np.empty(
+                (size, max((self._counts[k][0] for k in number), default=0)), dtype=np.int32
+            ),
         )
-        basis = _new_basis(size if detailed else 0, self._size)
+        basis = _new_basis(size if detailed else 0, compiled.size)
         problem = Problem(
-            *(self._sources, self._tables, self._size, number[layout_of_sample]),
-            *(instance.bound, instance.varying, np.ascontiguousarray(start), weights),
+            *(self._sources, compiled.tables, compiled.size),
+            np.array(number, dtype=np.int64)[layout_of_sample],
+            *map(np.ascontiguousarray, (instance.bound, instance.varying, start, weights)),
         )
         arguments = (problem.src, problem.tab, *problem[3:])
 
         def work(span: tuple[int, int]) -> None:
             try:
-                workspace = self._workspaces.pop()
+                workspace = compiled.workspaces.pop()
             except IndexError:
-                workspace = new_workspace(self._sources, self._size)
-            run(*span, *arguments, workspace, out, basis)
-            self._workspaces.append(workspace)
+                workspace = new_workspace(self._sources, compiled.size)
+            run(*span, *arguments, tolerance, workspace, out, basis)
+            compiled.workspaces.append(workspace)
 
         first, workers = 0, threads or _CORES
         if threads is None and workers > 1:
@@ -149,25 +168,34 @@ class LiftedEngine:
                 list(pool.map(work, pairwise(cuts)))
         return LiftedSolved(*out, basis, problem)
 
-    def _numbers(self, layouts: Sequence[Layout]) -> Array:
+    def _compile(self, layouts: Sequence[Layout]) -> tuple[list[int], _Compiled]:
         """Places of layouts in the tables, which grow where one is new."""
-        known = self._by_identity
-        numbers = [known.get(id(layout), -1) for layout in layouts]
-        if -1 in numbers:
-            for layout in layouts:
-                if id(layout) in known:
-                    continue
-                place = self._by_value.setdefault(layout, len(self._extents))
-                if place == len(self._extents):
-                    self._extents.append(extent(self.data, layout))
-                self._layouts.append(layout)  # so that its identity stays its own
-                known[id(layout)] = place
-            self._tables = tables(list(self._by_value))
-            size = largest(self._extents)
-            if size != self._size:
-                self._size, self._workspaces = size, []
-            numbers = [known[id(layout)] for layout in layouts]
-        return np.array(numbers, dtype=np.int64)
+        with self._lock:
+            places = [self._by_identity.get(id(layout), -1) for layout in layouts]
+            if -1 in places:
+                before = len(self._places)
+                extents = [self._compiled.size]
+                for layout in layouts:
+                    if layout not in self._places:
+                        extents.append(extent(self.data, layout))
+                        self._by_identity[id(layout)] = self._places[layout] = len(self._places)
+                        self._counts.append((extents[-1].all_blocks, extents[-1].products))
+                        self._writer.add(layout)
+                places = [self._places[layout] for layout in layouts]
+                if len(self._places) > before:
+                    size = largest(extents)
+                    # Memory that is in use goes back to where it came from, never to a larger size.
+                    kept = self._compiled.workspaces if size == self._compiled.size else []
+                    self._compiled = _Compiled(self._writer.tables(), size, kept)
+            return places, self._compiled
+
+
+class _Compiled(NamedTuple):
+    """The layouts met so far, what they need at most, and memory of that size."""
+
+    tables: Tables
+    size: Extent
+    workspaces: list[Workspace]
 
 
 def _new_basis(samples: int, size: Extent) -> Basis:

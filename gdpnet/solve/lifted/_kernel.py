@@ -4,8 +4,10 @@ The optimum of a part is at least the least distance of any of its blocks, and t
 attained on one of its products: a small program over the part's columns, as in the exact engine.
 So the block that is farthest from the prediction is asked first. Where its nearest point lies in a
 product of every other block, it is the optimum, and a vertex of the whole lifted program: weights
-are 0 or 1, and the point is a vertex of its product. Otherwise the program of that block and of
-those whose products all miss the point is written and solved, and the others are asked again.
+are 0 or 1, and the point is a vertex of its product. Otherwise the program of that block is
+written, and of the blocks whose products all miss the point the farthest is added, until none is
+left: new columns cost nothing and new rows are at most violated, so the dual simplex goes on from
+its last basis.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ from gdpnet.solve.lifted._program import (
 # What became of a sample.
 SOLVED, CONTRADICTORY, FAILED = 0, 1, 2
 
-# A tight row of the final basis may miss its right side by this, relative to the tolerance.
+NO_BLOCK = -2
+
+# A tight row of the final basis may miss its right side by this many tolerances.
 _DRIFT = 10.0
 
 
@@ -73,12 +77,15 @@ class Output(NamedTuple):
         value: (B,).
         outcome: SOLVED, CONTRADICTORY or FAILED, (B,) int8.
         weight: of the products of the sample's layout, (B, products).
+        product: the first product of each block that y satisfies, -1 if none, NO_BLOCK beyond the
+            number of blocks, (B, blocks) int32.
     """
 
     y: Array
     value: Array
     outcome: Array
     weight: Array
+    product: Array
 
 
 class Basis(NamedTuple):
@@ -316,6 +323,36 @@ def write_weights(tab, part, work, n, d, offset, columns, weight):
 
 
 @inner
+def row_within(work, i, z, tolerance):
+    """Whether a row holds at z within a tolerance relative to its size."""
+    excess = row_excess(work.local, i, z)
+    if work.local.equality[i]:
+        excess = abs(excess)
+    return excess <= tolerance * work.size[i]
+
+
+@outlined
+def write_satisfied(tab, part, work, tolerance, product):
+    """Writes the first product of each block that the point satisfies within a tolerance."""
+    first, z = tab.part_block[part], work.columns[POINT]
+    shared = True
+    for i in range(tab.part_global[part]):
+        shared = shared and row_within(work, i, z, tolerance)
+    for b in range(tab.part_block[part + 1] - first):
+        begin, end = block_span(tab, first + b, 0)
+        product[b] = -1
+        for k in range(begin, end if shared else begin):
+            holds = True
+            for e in range(tab.product_row[k], tab.product_row[k + 1]):
+                if not row_within(work, tab.member[e], z, tolerance):
+                    holds = False
+                    break
+            if holds:
+                product[b] = k - begin
+                break
+
+
+@inner
 def active_source(dic, j):
     """Whether a column that is not basic rests on its upper bound, and where the bound is from."""
     if dic.real[VALUE, j] == dic.real[UPPER, j]:
@@ -429,7 +466,9 @@ def solve_part(src, tab, part, work, n, d, offset, y, weight):
 
 def _compile(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
-    def run(begin, end, src, tab, layout, bound, varying, start, weights, work, out, basis):
+    def run(
+        begin, end, src, tab, layout, bound, varying, start, weights, tolerance, work, out, basis
+    ):
         """Solves the samples [begin, end); `layout` is their place in the tables."""
         _ = stamp
         detailed = basis.state.shape[0] > 0
@@ -443,6 +482,8 @@ def _compile(stamp: int) -> Any:
                 out.y[s, j] = start[s, j]
             for k in range(out.weight.shape[1]):
                 out.weight[s, k] = 0.0
+            for b in range(out.product.shape[1]):
+                out.product[s, b] = NO_BLOCK
             for part in range(first, tab.layout_part[layout[s] + 1]):
                 n, d = load_part(src, tab, part, work, start[s], weights, bound[s], varying[s])
                 outcome, value, columns = solve_part(
@@ -454,8 +495,9 @@ def _compile(stamp: int) -> Any:
                     for j in range(out.y.shape[1]):
                         out.y[s, j] = np.nan
                     break
+                block = tab.part_block[part] - tab.part_block[first]
+                write_satisfied(tab, part, work, tolerance, out.product[s][block:])
                 if detailed:
-                    block = tab.part_block[part] - tab.part_block[first]
                     size = keep_basis(
                         tab, part, work, n, d, offset, columns,
                         basis.state[s], basis.rank[s][block:],

@@ -65,6 +65,7 @@ class Workspace(NamedTuple):
     local: Rows  # rows of the part for one product, measured from the prediction
     lifted: Rows  # rows of the program
     scale: Array  # of the part's rows, (m,)
+    size: Array  # max(1, |b|, max |a|) of the part's rows, scaled: what `tol` is relative to, (m,)
     place: Array  # a column of the rules in the part, (n,)
     implied: Array  # (n,)
     columns: Array  # (N_LINES, 2 n)
@@ -100,6 +101,7 @@ def new_workspace(src: Sources, size: Extent) -> Workspace:
         local=rows(),
         lifted=rows(),
         scale=np.ones(size.rows),
+        size=np.ones(size.rows),
         place=np.zeros(n, np.int64),
         implied=np.zeros(n, np.int8),
         columns=np.zeros((N_LINES, 2 * n)),
@@ -179,11 +181,13 @@ def load_part(src, tab, part, work, start, weights, bound, varying):
                 factor = 2.0 ** (-np.floor(np.log2(largest)))
         slack = bound[i] * factor
         rows.tolerance[r] = FEASIBILITY * max(1.0, abs(slack))
+        work.size[r] = max(factor, abs(slack))
         for e in range(src.start[i], src.start[i + 1]):
             j = src.column[e]
             a = varying[v, j] * factor if v >= 0 else src.coefficient[e]
             rows.column[at] = work.place[j]
             rows.coefficient[at] = a
+            work.size[r] = max(work.size[r], abs(a))
             at += 1
             slack -= a * lines[SHIFT, work.place[j]]
         work.scale[r] = factor

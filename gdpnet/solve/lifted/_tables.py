@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -153,41 +153,54 @@ def largest(extents: Iterable[Extent]) -> Extent:
     return Extent(*(max(values) for values in zip(Extent(*[0] * 8), *extents, strict=True)))
 
 
-def tables(layouts: Sequence[Layout]) -> Tables:
-    """Layouts as flat arrays."""
-    parts = [part for layout in layouts for part in layout]
-    blocks = [block for part in parts for block in part.blocks]
-    row_lists = [_rows(part) for part in parts]
-    members = []
-    for part, rows in zip(parts, row_lists, strict=True):
+class TableWriter:
+    """Layouts while more of them may come."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, list[int]] = {
+            name: [0]
+            for name in (
+                *("layout_part", "part_column", "part_row"),
+                *("part_block", "block_product", "product_row"),
+            )
+        }
+        self._values: dict[str, list[int]] = {
+            name: [] for name in ("part_global", "column", "row", "member")
+        }
+
+    def add(self, layout: Layout) -> None:
+        """Write a layout behind the others."""
+        for part in layout:
+            self._add_part(part)
+        self._end("layout_part", len(layout))
+
+    def _add_part(self, part: Part) -> None:
+        values, rows, own = self._values, _rows(part), set(part.rows)
         place = {i: k for k, i in enumerate(rows)}
-        own = set(part.rows)
+        values["column"] += part.columns
+        values["row"] += rows
+        values["part_global"].append(len(own))
+        self._end("part_column", len(part.columns))
+        self._end("part_row", len(rows))
+        self._end("part_block", len(part.blocks))
         for block in part.blocks:
+            self._end("block_product", len(block.products))
             for product in block.products:
-                members.append([place[i] for i in dict.fromkeys(product.rows) if i not in own])
-    return Tables(
-        layout_part=_spans(map(len, layouts)),
-        part_column=_spans(len(part.columns) for part in parts),
-        part_row=_spans(map(len, row_lists)),
-        part_global=_flat(len(dict.fromkeys(part.rows)) for part in parts),
-        part_block=_spans(len(part.blocks) for part in parts),
-        block_product=_spans(len(block.products) for block in blocks),
-        product_row=_spans(map(len, members)),
-        column=_flat(j for part in parts for j in part.columns),
-        row=_flat(i for rows in row_lists for i in rows),
-        member=_flat(i for rows in members for i in rows),
-    )
+                members = [place[i] for i in dict.fromkeys(product.rows) if i not in own]
+                values["member"] += members
+                self._end("product_row", len(members))
+
+    def _end(self, name: str, length: int) -> None:
+        spans = self._spans[name]
+        spans.append(spans[-1] + length)
+
+    def tables(self) -> Tables:
+        """All layouts so far as flat arrays."""
+        lists = self._spans | self._values
+        return Tables(**{name: np.array(lists[name], dtype=np.int64) for name in Tables._fields})
 
 
 def _rows(part: Part) -> list[int]:
     """All rows of a part, the global ones first."""
     own = [i for block in part.blocks for product in block.products for i in product.rows]
     return list(dict.fromkeys([*part.rows, *own]))
-
-
-def _spans(lengths: Iterable[int]) -> Array:
-    return np.cumsum([0, *lengths]).astype(np.int64)
-
-
-def _flat(values: Iterable[int]) -> Array:
-    return np.fromiter(values, dtype=np.int64)
