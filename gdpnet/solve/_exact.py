@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _milp
@@ -60,10 +61,13 @@ def engine_of(rules: RuleModel) -> ExactEngine:
     return engine
 
 
-def warmup() -> None:
+def warmup(relaxations: bool = False) -> None:
     """Compile the exact engine now, so that the first request of a server does not wait for it.
 
     The compiled kernels are cached on disk: later processes load them in a fraction of a second.
+
+    Args:
+        relaxations: also compile the kernel of CNF and partial DNF.
 
     Example:
         >>> import gdpnet
@@ -91,7 +95,12 @@ def warmup() -> None:
     )
     invalid = np.zeros(1, dtype=bool)
     options = Options(weights=np.ones(1))
-    solve(RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5), invalid, options, True)
+    rules, x, yhat = RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5)
+    solve(rules, x, yhat, invalid, options, True)
+    if relaxations:
+        from gdpnet.solve import _relaxed
+
+        _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
 def instantiate(

@@ -194,7 +194,13 @@ class _Batch:
         for k, number in enumerate(used.tolist()):
             own = np.flatnonzero(which.ravel() == k)
             self._note_weights(samples[own], number, found.weight[own])
-        return found.y, found.value, found.outcome
+        y, value, outcome = found.y, found.value, found.outcome
+        failed = np.flatnonzero(outcome == FAILED)
+        if len(failed):  # a simplex that lost its way: rare
+            self.results.solver[samples[failed]] = SOLVER_NAMES.index("highs")
+            again = self._written_out("highs", samples[failed])
+            y[failed], value[failed], outcome[failed] = again
+        return y, value, outcome
 
     def _note_weights(self, samples: Array, number: int, weight: Array) -> None:
         """Remember which rules stand in a block none of whose products has all the weight."""

@@ -488,14 +488,9 @@ def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
     m.three = Disjunction(expr=[[m.y[2] <= 1, m.y[3] <= 1], [m.y[2] >= 9]])
     m.four = pyo.Constraint(expr=m.y[2] + m.y[3] >= 4)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    (whole,) = layout(rules.data, [(0,), (1,), (2,)], [True] * 3)
-    one, two, three = whole.blocks
-    empty = layout(rules.data, [], [True] * 3)[0].blocks
-    return rules, (
-        Part((0, 1), (), (one, two)),
-        Part((2, 3), rules.data.global_rows, (three,)),
-        Part((4,), (), empty),
-    )
+    given = layout(rules.data, [(0,), (1,), (2,)], [True] * 3)
+    assert [part.columns for part in given] == [(0, 1), (2, 3), (4,)]
+    return rules, given
 
 
 def test_parts_are_solved_one_by_one() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Options
+from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._jit import Array
@@ -21,10 +18,6 @@ from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_progr
 from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
-
-_PROBE = 16  # samples that are timed before threads are started
-_WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
-_CORES = os.cpu_count() or 1
 
 
 class Instance(NamedTuple):
@@ -232,7 +225,7 @@ class ExactEngine:
                     search(span, program, progress)
             programs.append(program)
 
-        _in_threads(work, size, options.threads)
+        in_threads(work, size, options.threads)
         if component.prepared.plain and not component.nested:
             return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
@@ -244,28 +237,6 @@ class ExactEngine:
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]
         return out, detail, unproved
-
-
-def _in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int | None) -> None:
-    """Work through samples 0..size-1 in pieces, in threads where that pays."""
-    first, workers = 0, threads or _CORES
-    if threads is None and workers > 1:
-        # Threads cost more than they bring where there is little to do: look at a few samples.
-        first = min(_PROBE, size)
-        start = time.perf_counter()
-        work((0, first))
-        expected = (time.perf_counter() - start) / max(first, 1) * (size - first)
-        workers = 1 if expected < _WORTH_THREADS else workers
-    if first == size:
-        return
-    if workers == 1 or size - first < 2:
-        work((first, size))
-        return
-    # Four pieces a worker, so that a few hard samples do not leave the others idle.
-    pieces = min(4 * workers, size - first)
-    cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, pairwise(cuts)))
 
 
 # Which outcome a sample has when its components differ.

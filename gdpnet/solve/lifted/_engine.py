@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +12,7 @@ import numpy as np
 from gdpnet.convexify._blocks import Layout
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
+from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._engine import Instance
 from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.lifted._jacobian import Problem, vjp
@@ -32,10 +29,6 @@ from gdpnet.solve.lifted._tables import (
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau.
 _MOST_COLUMNS = 350
-
-_PROBE = 16  # samples that are timed before threads are started
-_WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
-_CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -151,21 +144,7 @@ class LiftedEngine:
             run(*span, *arguments, tolerance, workspace, out, basis)
             compiled.workspaces.append(workspace)
 
-        first, workers = 0, threads or _CORES
-        if threads is None and workers > 1:
-            # Threads cost more than they bring where there is little to do: look at a few samples.
-            first = min(_PROBE, size)
-            began = time.perf_counter()
-            work((0, first))
-            expected = (time.perf_counter() - began) / max(first, 1) * (size - first)
-            workers = 1 if expected < _WORTH_THREADS else workers
-        if workers == 1 or size - first < 2:
-            work((first, size))
-        else:
-            pieces = min(4 * workers, size - first)
-            cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(work, pairwise(cuts)))
+        in_threads(work, size, threads)
         return LiftedSolved(*out, basis, problem)
 
     def _compile(self, layouts: Sequence[Layout]) -> tuple[list[int], _Compiled]:
