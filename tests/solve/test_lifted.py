@@ -480,7 +480,7 @@ def test_cooling_equals_highs() -> None:
 
 
 def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
-    """Four outputs in two parts, and one in a part without rules."""
+    """Four outputs in two parts, and one in no row."""
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(5), bounds=(0, 10))
     m.one = Disjunction(expr=[[m.y[0] + m.y[1] <= 3], [m.y[0] >= 8]])
@@ -489,7 +489,7 @@ def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
     m.four = pyo.Constraint(expr=m.y[2] + m.y[3] >= 4)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     given = layout(rules.data, [(0,), (1,), (2,)], [True] * 3)
-    assert [part.columns for part in given] == [(0, 1), (2, 3), (4,)]
+    assert [part.columns for part in given] == [(0, 1), (2, 3)]
     return rules, given
 
 
