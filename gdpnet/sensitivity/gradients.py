@@ -148,17 +148,27 @@ class QP(Sensitivity):
 class StraightThrough(Sensitivity):
     """The identity: the gradient passes as if nothing had been projected.
 
+    A loss that wants an output beyond what the rules allow then drives the prediction ever further
+    away, step after step. With `inward` the gradient of a coordinate that was moved passes only
+    where a step against it brings the prediction nearer to the output.
+
+    Args:
+        inward: drop what would drive predictions further away from the rules.
+
     Example:
         >>> import gdpnet
         >>> gdpnet.StraightThrough()
-        StraightThrough()
+        StraightThrough(inward=False)
     """
+
+    inward: bool = False
 
     needs_dictionaries: ClassVar[bool] = False
 
     def backward(self, projected: Projected) -> Backward:
         """The derivative of a batch."""
-        return _Identity(projected.rules)
+        beyond = projected.yhat - projected.results.y if self.inward else None
+        return _Identity(projected.rules, beyond)
 
 
 @dataclass(frozen=True)
@@ -206,10 +216,13 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
 
 
 class _Identity:
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: RuleModel, beyond: Array | None) -> None:
         self._rules = rules
+        self._beyond = beyond
 
     def vjp(self, gradient: Array) -> Gradients:
+        if self._beyond is not None:
+            gradient = np.where(self._beyond * gradient < 0.0, 0.0, gradient)
         data, size = self._rules.data, len(gradient)
         k = len(self._rules.table.varying)
         rows = np.zeros((size, len(data.rows)))
