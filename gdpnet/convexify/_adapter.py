@@ -88,8 +88,8 @@ def read_matrices(lp: Any) -> Matrices:
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.top])
         >>> matrices = read_matrices(gdpnet.convexify(rules, x=[7.0], yhat=[4.5]))
         >>> [param.name for param in matrices.params]
-        ['top', 'gdpnet_yhat[0]']
-        >>> matrix, bound = matrices.at([8.0, 5.0])
+        ['gdpnet_yhat[0]', 'top']
+        >>> matrix, bound = matrices.at([5.0, 8.0])
         >>> matrix.shape
         (13, 8)
     """
