@@ -250,7 +250,9 @@ class Program:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
         self.weights += weights
-        self._rows.add(" + ".join(names), [(w, ONE) for w in weights], ONE, equality=True)
+        self._rows.add(
+            f"choice of {' + '.join(names)}", [(w, ONE) for w in weights], ONE, equality=True
+        )
         for (kind, j), columns in copies.items():
             name = self.data.columns[j].name
             if len(columns) < len(terms):
