@@ -69,8 +69,10 @@ def project(
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
             sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
             linear program: `"dense"`: the engine's own simplex, `"highs"`: HiGHS with the model
-            kept and coefficients changed in place, `"gurobi"`. `"auto"`: the exact engine for the
-            DNF (MILP without numba), dense for the others.
+            kept and coefficients changed in place, `"gurobi"` likewise. Those two start from the
+            last basis, so where several points are equally near, which one they give may depend
+            on the samples before. `"auto"`: the exact engine for the DNF (MILP without numba),
+            dense for the others.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
             set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of

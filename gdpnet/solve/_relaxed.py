@@ -175,7 +175,7 @@ class RelaxedBatch:
             *(self.instance.take(samples), self.start[samples], self.options.weights),
             *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
         )
-        for k, number in enumerate(used.tolist()):
+        for k, number in enumerate(used.tolist()) if self.adaptive else ():
             own = np.flatnonzero(which.ravel() == k)
             self._note_weights(samples[own], number, found.weight[own])
         return found.y, found.value, found.outcome
