@@ -3,7 +3,9 @@
 import contextlib
 import logging
 
+from gdpnet import nn
 from gdpnet.convexify import Plan
+from gdpnet.convexify._draw import plot_rule_graph
 from gdpnet.convexify.graph import interaction_graph
 from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
@@ -13,7 +15,9 @@ from gdpnet.errors import (
     ModelFileError,
     RuleError,
     SolverError,
+    ZeroGradientWarning,
 )
+from gdpnet.nn import ProjectionLayer
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -27,6 +31,7 @@ from gdpnet.rules import (
     relu,
     rule,
 )
+from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
 from gdpnet.solve import (
     Certificate,
     Projection,
@@ -49,20 +54,26 @@ __version__ = "0.1.0"
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
 __all__ = [
+    "QP",
     "Certificate",
     "ConflictError",
     "Formula",
     "GdpnetError",
     "InputError",
+    "Mixed",
     "ModelFileError",
     "Plan",
     "Projection",
     "ProjectionInfo",
+    "ProjectionLayer",
     "RuleError",
     "RuleModel",
     "SolverError",
     "Status",
+    "StraightThrough",
     "Verdict",
+    "Vertex",
+    "ZeroGradientWarning",
     "all_of",
     "any_of",
     "certify",
@@ -72,8 +83,10 @@ __all__ = [
     "load_rules",
     "maximum",
     "minimum",
+    "nn",
     "none_of",
     "plan_basic_steps",
+    "plot_rule_graph",
     "project",
     "relu",
     "rule",

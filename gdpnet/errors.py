@@ -36,3 +36,7 @@ class SolverError(GdpnetError):
 
 class ModelFileError(GdpnetError):
     """A model file cannot be loaded."""
+
+
+class ZeroGradientWarning(UserWarning):
+    """The gradient of a whole batch vanished behind the projection."""

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
-import torch
 
-from gdpnet.convexify._lifted import LiftedProgram
-from gdpnet.errors import InputError
+from gdpnet.convexify._sampled import Sampled
+from gdpnet.errors import InputError, RuleError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
 
-if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance
-
 SAMPLES = 200
 """Samples drawn where none are given."""
+
+# Distances closer than this are the same.
+_EQUAL = 1e-9
 
 
 def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> nx.Graph[str]:
     """Rules as nodes, interactions as edges with the evidence for them.
 
-    Node attributes: `disjuncts`, `rows`, `outputs` (names of the variables in it), `active` (share
-    of the samples it applies to). There is an edge between rules that share a variable, directly or
-    through global constraints and logic; its attributes: `shared` (variables both have), `together`
-    (share of the samples in which both are active; hot and cold never meet), `empty` (share of
-    their pairs of disjuncts that no output satisfies), `gain` (by how much merging the two raises
-    the value of the relaxation of the two alone, mean over the samples in which both are active),
-    `weight` (gain times together).
+    Attributes of nodes: `disjuncts` and `rows` (how many), `outputs` (names of those it
+    constrains), `active` (share of the samples it applies to).
+
+    There is an edge between rules that have to do with each other: through a variable of both,
+    through global constraints that link their variables, or through logic that names their
+    indicators. Its attributes:
+
+    - `shared`: variables both have; none where they meet through global constraints or logic;
+    - `together`: share of the samples in which both are active (hot and cold never meet);
+    - `empty`: share of their pairs of disjuncts that no output satisfies;
+    - `gain`: what a basic step on the two brings: by how much merging them raises the value of the
+      relaxation of the two alone, mean over the samples in which both are active; None where it
+      cannot be measured, because a variable has no bounds and so there is no hull;
+    - `weight`: gain times together.
+
+    The graph's own attribute `samples` is the number of samples.
+
+    All attributes are plain Python values, so a graph goes through JSON unchanged:
+    `json.dumps(networkx.node_link_data(graph, edges="edges"))`, and back by
+    `networkx.node_link_graph(json.loads(text), edges="edges")`.
 
     Args:
         rules: the rules.
@@ -40,7 +51,7 @@ def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> n
         samples: predictions to measure at, `batch x d`; uniform over the bounds where not given.
 
     Returns:
-        A networkx Graph; `networkx.node_link_data` makes JSON of it.
+        A networkx Graph whose nodes are the names of the rules; `plot_rule_graph` draws it.
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
@@ -53,21 +64,20 @@ def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> n
         >>> sorted(graph.edges)
         [('a', 'b')]
     """
-    from gdpnet.solve._exact import engine_of
+    return graph_of(Sampled(rules, *draw_samples(rules, x, samples)))
 
-    inputs, predictions = draw_samples(rules, x, samples)
-    engine = engine_of(rules)
-    instance = engine.instantiate(inputs)
-    active = instance.active[:, engine.rule_clauses]
-    data = rules.data
-    graph: nx.Graph[str] = nx.Graph()
+
+def graph_of(sampled: Sampled) -> nx.Graph[str]:
+    """The graph of rules measured at samples."""
+    rules, active, data = sampled.rules, sampled.active, sampled.rules.data
+    graph: nx.Graph[str] = nx.Graph(samples=len(active))
     columns = [_columns(data, r) for r in range(len(rules.names))]
     for r, name in enumerate(rules.names):
         graph.add_node(
             name,
             disjuncts=len(data.clauses[data.rules[r].clause].literals),
             rows=len(data.rows_below(data.rules[r].clause)),
-            outputs=tuple(data.columns[j].name for j in sorted(columns[r])),
+            outputs=[data.columns[j].name for j in sorted(columns[r]) if j < data.outputs],
             active=float(active[:, r].mean()) if len(active) else 0.0,
         )
     related = _related(data, columns)
@@ -75,19 +85,34 @@ def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> n
         if not related[one, other]:
             continue
         both = np.flatnonzero(active[:, one] & active[:, other])
-        empty, gain = _measure(engine, instance.take(both), predictions[both], one, other)
         together = len(both) / max(1, len(active))
-        shared = sorted(columns[one] & columns[other])
+        gain = _gain(sampled, one, other, both)
         graph.add_edge(
             rules.names[one],
             rules.names[other],
-            shared=tuple(data.columns[j].name for j in shared),
+            shared=[data.columns[j].name for j in sorted(columns[one] & columns[other])],
             together=together,
-            empty=empty,
+            empty=sampled.empty_pairs(one, other, both) if len(both) else 0.0,
             gain=gain,
-            weight=gain * together,
+            weight=(gain or 0.0) * together,
         )
     return graph
+
+
+def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | None:
+    """By how much merging two rules raises the value of their relaxation, where both are active."""
+    merged = sampled.distance((one, other))[both]
+    # The relaxation's value is at least either rule's distance: most samples need no program.
+    least = np.maximum(sampled.distance((one,)), sampled.distance((other,)))[both]
+    finite = np.isfinite(merged)
+    open_ = np.flatnonzero(finite & (merged > least + _EQUAL))
+    if not len(open_):
+        return 0.0
+    try:
+        value = sampled.pair_value(one, other, both[open_])
+    except RuleError:
+        return None
+    return float(np.maximum(merged[open_] - value, 0.0).sum() / finite.sum())
 
 
 def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -95,11 +120,11 @@ def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np
     d = len(rules.output_names)
     if samples is not None:
         batch = as_batch(x, samples, rules.input_names, rules.output_names, y_name="samples")
-        return batch.x.numpy().copy(), batch.y.numpy().copy()
+        return batch.x.detach().numpy().copy(), batch.y.detach().numpy().copy()
     rng = np.random.default_rng(0)
     if x is not None:
         batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
-        inputs = np.ascontiguousarray(batch.x.numpy())
+        inputs = batch.x.detach().numpy().copy()
     else:
         low, high = np.array(rules.data.input_bounds).reshape(-1, 2).T
         if not np.isfinite([low, high]).all():
@@ -125,75 +150,45 @@ def _columns(data: RuleData, rule: int) -> set[int]:
 
 
 def _related(data: RuleData, columns: list[set[int]]) -> np.ndarray:
-    """Which rules are connected through variables, global rows and logic, bool `rules x rules`."""
+    """Which rules meet in a variable, through global rows or in logic, bool `rules x rules`.
+
+    Rules that meet only through a third rule are not related; the connected components of the graph
+    hold them together.
+    """
     links: nx.Graph[Any] = nx.Graph()
-    links.add_nodes_from(range(len(columns)))
-    for r, own in enumerate(columns):
-        links.add_edges_from((r, ("column", j)) for j in own)
+    links.add_nodes_from(("column", j) for j in range(len(data.columns)))
     for i in data.global_rows:
         nx.add_path(links, [("column", j) for j, _ in data.rows[i].terms])
-    owner = {
-        literal: r
-        for r, rule in enumerate(data.rules)
-        for k in data.subtree(rule.clause)
-        for literal in data.clauses[k].literals
-    }
     for k, clause in enumerate(data.clauses):
         if clause.logic:
-            for literal in clause.literals:
-                links.add_edge(("clause", k), ("boolean", abs(literal)))
-                if abs(literal) in owner:
-                    links.add_edge(("boolean", abs(literal)), owner[abs(literal)])
-    related = np.zeros((len(columns), len(columns)), dtype=bool)
-    for part in nx.connected_components(links):
-        members = [node for node in part if isinstance(node, int)]
-        related[np.ix_(members, members)] = True
-    return related
+            named = [abs(literal) - 1 for literal in clause.literals]
+            links.add_edges_from((("clause", k), ("boolean", b)) for b in named)
+            rows = [i for b in named for i in data.booleans[b].false_rows]
+            links.add_edges_from((("clause", k), ("column", j)) for i in rows for j in _of(data, i))
+    part = {node: p for p, nodes in enumerate(nx.connected_components(links)) for node in nodes}
+    touched = [
+        {part["column", j] for j in own} | {part[b] for b in _named(data, r) if b in part}
+        for r, own in enumerate(columns)
+    ]
+    return np.array([[bool(a & b) for b in touched] for a in touched], dtype=bool).reshape(
+        len(columns), len(columns)
+    )
 
 
-def _measure(
-    engine: ExactEngine, instance: Instance, yhat: np.ndarray, one: int, other: int
-) -> tuple[float, float]:
-    """Share of empty pairs of disjuncts, and the gain of merging, of two rules alone."""
-    from gdpnet.solve._results import Options
-    from gdpnet.solve.exact import products_within
-    from gdpnet.solve.exact._linear import DenseSolver
+def _of(data: RuleData, row: int) -> list[int]:
+    return [column for column, _ in data.rows[row].terms]
 
-    rules, data = engine.rules, engine.data
-    if not len(yhat) or not all(
-        math.isfinite(c.lower + c.upper) and not c.integer for c in data.columns
-    ):
-        return 0.0, 0.0
-    own = {k for r in (one, other) for k in data.subtree(data.rules[r].clause)}
-    alone = np.zeros_like(instance.active)
-    alone[:, sorted(own)] = instance.active[:, sorted(own)]
-    pair = type(instance)(alone, instance.bound, instance.varying)
-    weights = np.ones(len(rules.output_names))
-    exact = engine.project(pair, yhat, Options(weights, tolerance=0.0)).distance
-    pattern = alone[0]
-    program = LiftedProgram(rules, [[one], [other]], pattern.tolist(), weights)
-    same = np.flatnonzero((alone == pattern).all(1))
-    start = np.clip(yhat, rules.lower.numpy(), rules.upper.numpy())
-    moving = program.moving_values(pair.bound, pair.varying, start)[same]
-    points, outcome = DenseSolver(program).solve(moving)
-    value = program.value_of(points) + np.abs(start - yhat)[same].sum(1)
-    good = (outcome == 0) & np.isfinite(exact[same])
-    gain = float(np.maximum(exact[same] - value, 0.0)[good].mean()) if good.any() else 0.0
-    pairs = math.prod(len(data.clauses[data.rules[r].clause].literals) for r in (one, other))
-    few = pair.take(np.arange(min(8, len(yhat))))
-    reach = np.full((len(engine.components), len(few.bound)), np.inf)
-    counts = np.ones(len(few.bound))
-    for listed in products_within(engine, few, yhat[: len(few.bound)], weights, reach, 1 + pairs):
-        counts *= np.maximum(listed.count, 0)
-    return float(np.clip(1.0 - counts / pairs, 0.0, 1.0).mean()), gain
+
+def _named(data: RuleData, rule: int) -> list[tuple[str, int]]:
+    """Booleans of a rule's disjuncts, nested ones included."""
+    return [
+        ("boolean", literal - 1)
+        for k in data.subtree(data.rules[rule].clause)
+        for literal in data.clauses[k].literals
+    ]
 
 
 def neighbours(rules: RuleModel) -> np.ndarray:
     """Which rules interact, bool `rules x rules`."""
     data = rules.data
     return _related(data, [_columns(data, r) for r in range(len(rules.names))])
-
-
-def as_tensors(x: np.ndarray, y: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Arrays of samples as tensors."""
-    return torch.from_numpy(x), torch.from_numpy(y)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import networkx as nx
 import numpy as np
+import torch
 
-from gdpnet.convexify._products import count_products
-from gdpnet.convexify.graph import as_tensors, draw_samples, interaction_graph
+from gdpnet.convexify._layouts import layouts_of
+from gdpnet.convexify._sampled import Sampled
+from gdpnet.convexify.graph import draw_samples, graph_of
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, RuleError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._arguments import check_choice, check_count
 
-# Samples on which candidate merges are compared.
-_MEASURED = 512
+# Samples that are looked at, and those of them on which candidates are compared.
+_SAMPLES, _COMPARED = 512, 64
+
+# Distances closer than this are the same.
+_EQUAL = 1e-9
+
+# Candidates that a bound prefers and that are then measured.
+_FINALISTS = 6
+
+Partition = tuple[tuple[int, ...], ...]
+Score = tuple[float, float]
 
 
 def plan_basic_steps(
@@ -25,21 +38,31 @@ def plan_basic_steps(
     x: Any = None,
     samples: Any = None,
     objective: str = "tightness",
+    unit: str = "products",
 ) -> Plan:
-    """Clusters of rules to merge under a budget of products.
+    """Clusters of rules to merge under a budget.
 
-    Rules that interact with each other alone are merged whole where that fits the budget: then the
-    relaxation is exact by construction (`plan.exact`). Otherwise the pair of clusters whose merging
-    helps most, measured on the samples, is merged, again and again, as long as it fits.
+    Rules that interact are merged whole where that fits the budget: then the relaxation is exact by
+    construction (`plan.exact`). Where it does not fit, clusters are searched for: merged, rules
+    moved and exchanged between them, as long as that helps on the samples. The search is guided by
+    lower bounds (the distance of a cluster alone, which needs no linear program, and what was
+    measured for finer clusters), and the best it finds is measured.
 
     Args:
         rules: the rules.
-        budget: most products (terms of all disjunctions after the basic steps) that a sample may
-            have, counted over the active rules; the worst sample counts.
+        budget: the most that a sample may cost; the worst pattern of active rules met in the
+            samples counts.
         x: inputs to measure at, `batch x p`; uniform over `input_bounds` where not given.
         samples: predictions to measure at, `batch x d`; uniform over the bounds where not given.
         objective: `"tightness"`: the mean value of the relaxation; `"satisfaction"`: the share of
             samples whose point satisfies all rules.
+        unit: what the budget counts. `"products"`: terms of the merged clusters that are not empty
+            for some sample of the pattern (with `input_bounds` the program leaves the empty ones
+            out; without, those that are empty only for the x at hand are written down);
+            `"nonzeros"`: entries of the whole linear program as `gdpnet.convexify` writes it.
+
+    Returns:
+        The plan; deterministic for the same arguments.
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
@@ -55,84 +78,262 @@ def plan_basic_steps(
     """
     check_count("budget", budget)
     check_choice("objective", objective, ("tightness", "satisfaction"))
+    check_choice("unit", unit, ("products", "nonzeros"))
+    _refuse_whole_numbers(rules)
     inputs, predictions = draw_samples(rules, x, samples)
     if not len(inputs):
         raise InputError("x: expected at least one sample, got none.")
-    graph = interaction_graph(rules, *_pair(rules, inputs, predictions))
-    planner = _Planner(rules, budget, inputs, predictions, graph, objective)
-    return planner.plan()
+    some = np.linspace(0, len(inputs) - 1, min(len(inputs), _SAMPLES)).astype(int)
+    sampled = Sampled(rules, inputs[some], predictions[some])
+    return _Planner(sampled, budget, objective, unit).plan()
 
 
-def _pair(rules: RuleModel, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-    inputs, predictions = as_tensors(x, y)
-    return (inputs if rules.input_names else None), predictions
+def _refuse_whole_numbers(rules: RuleModel) -> None:
+    whole = [column.name for column in rules.data.columns if column.integer]
+    if whole:
+        raise RuleError(
+            f"A plan merges rules, and {', '.join(whole[:8])} would still be whole numbers that a "
+            "hull relaxes. Use relaxation='dnf' with solver='exact', or 'auto'."
+        )
 
 
 class _Planner:
-    def __init__(
-        self,
-        rules: RuleModel,
-        budget: int,
-        x: np.ndarray,
-        yhat: np.ndarray,
-        graph: nx.Graph[str],
-        objective: str,
-    ) -> None:
-        self.rules, self.budget, self.graph, self.objective = rules, budget, graph, objective
-        self.x, self.yhat = _pair(rules, x[:_MEASURED], yhat[:_MEASURED])
-        active = rules.active(as_tensors(x, yhat)[0] if rules.input_names else None)
-        self.patterns = np.unique(active.reshape(-1, len(rules.names)).numpy(), axis=0)
-        self.clusters: list[tuple[str, ...]] = [(name,) for name in rules.names]
+    def __init__(self, sampled: Sampled, budget: int, objective: str, unit: str) -> None:
+        self.sampled, self.rules, self.budget = sampled, sampled.rules, budget
+        self.objective, self.unit = objective, unit
+        self.graph = graph_of(sampled)
+        place = {name: r for r, name in enumerate(self.rules.names)}
+        self.parts = [
+            tuple(sorted(place[name] for name in part))
+            for part in nx.connected_components(self.graph)
+        ]
+        self.meet = {
+            frozenset((place[a], place[b]))
+            for a, b, together in self.graph.edges(data="together")
+            if together
+        }
+        self.nothing = sampled.distance(())
+        self.exact = sampled.distance(range(len(self.rules.names)))
+        self.alone = _canonical([(r,) for r in range(len(self.rules.names))])
+        self._values: dict[Partition, tuple[np.ndarray, np.ndarray]] = {}
+        self._bounds: dict[Partition, np.ndarray] = {}
+        self._sizes: dict[Partition, int] = {}
 
     def plan(self) -> Plan:
-        parts = sorted(nx.connected_components(self.graph), key=len)
-        for part in parts:
-            whole = [tuple(name for name in self.rules.names if name in part)]
-            others = [c for c in self.clusters if c[0] not in part]
-            if len(part) > 1 and self.products([*others, *whole]) <= self.budget:
-                self.clusters = [*others, *whole]
-        while True:
-            best = self._best_merge()
-            if best is None:
-                break
-            self.clusters = best
-        merged = tuple(sorted(c for c in self.clusters if len(c) > 1))
-        exact = all(any(part <= set(c) for c in self.clusters) for part in parts)
-        return Plan(merged, exact=exact)
+        start = self.alone
+        self._solve(start, np.arange(1))  # raises where a hull cannot be written down
+        if not self.fits(start):
+            raise InputError(
+                f"budget: without any basic step the program has {self._nonzeros(start)} nonzeros "
+                f"in the worst sample, more than {self.budget}."
+            )
+        for part in sorted(self.parts, key=len):
+            whole = _canonical([*(c for c in start if c[0] not in part), part])
+            if self.fits(whole):
+                start = whole
+        exact = all(part in start for part in self.parts)
+        best = start if exact else self._search(start)
+        names = self.rules.names
+        merged = [tuple(names[r] for r in cluster) for cluster in best if len(cluster) > 1]
+        return Plan(tuple(merged), exact=exact)
 
-    def products(self, clusters: list[tuple[str, ...]]) -> int:
-        """Products of the worst pattern of active rules."""
-        place = {name: r for r, name in enumerate(self.rules.names)}
-        worst = 0
-        for active in self.patterns:
-            total = 0
-            for cluster in clusters:
-                on = [place[name] for name in cluster if active[place[name]]]
-                total += count_products(self.rules.data, on) if on else 0
-            worst = max(worst, total)
-        return worst
+    # ---- what a partition costs ------------------------------------------------------------
 
-    def _best_merge(self) -> list[tuple[str, ...]] | None:
-        base = self._score(self.clusters)
-        best, chosen = base + 1e-9, None
-        for one, other in combinations(self.clusters, 2):
-            if not any(self.graph.has_edge(a, b) for a in one for b in other):
-                continue
-            together = tuple(name for name in self.rules.names if name in (*one, *other))
-            candidate = [c for c in self.clusters if c not in (one, other)] + [together]
-            if self.products(candidate) > self.budget:
-                continue
-            score = self._score(candidate)
-            if score > best:
-                best, chosen = score, candidate
-        return chosen
+    def fits(self, partition: Partition) -> bool:
+        """Whether the worst pattern stays within the budget."""
+        merged = [cluster for cluster in partition if len(cluster) > 1]
+        total = np.zeros(len(self.sampled.patterns), dtype=np.int64)
+        for cluster in merged:
+            total += self.sampled.products(cluster, self.budget)
+        # Every product has nonzeros: what has too many of them need not be assembled.
+        within = bool((total <= self.budget).all())
+        if self.unit == "nonzeros":
+            return within and self._nonzeros(partition) <= self.budget
+        return within
 
-    def _score(self, clusters: list[tuple[str, ...]]) -> float:
+    def _nonzeros(self, partition: Partition) -> int:
+        if partition not in self._sizes:
+            layouts = layouts_of(self.rules)
+            worst = 0
+            for pattern in np.unique(self.sampled.instance.active, axis=0):
+                on = pattern[self.sampled.engine.rule_clauses]
+                clusters = [[r for r in cluster if on[r]] for cluster in partition]
+                number = layouts.number([c for c in clusters if c], pattern, pruned=True)
+                worst = max(worst, layouts.sizes(number).nonzeros)
+            self._sizes[partition] = worst
+        return self._sizes[partition]
+
+    # ---- what it brings --------------------------------------------------------------------
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """Samples on which merging can bring anything."""
+        finite = np.flatnonzero(np.isfinite(self.exact))
+        value, good = self._solve(self.alone, finite)
+        left = finite[(value < self.exact[finite] - _EQUAL) | ~good]
+        return left[np.linspace(0, len(left) - 1, min(len(left), _COMPARED)).astype(int)]
+
+    def bound(self, partition: Partition) -> np.ndarray:
+        """A lower bound on the value, `compared`.
+
+        The value is at least the distance of any cluster (of each component of the graph), and at
+        least the value measured for a finer partition.
+        """
+        if partition not in self._bounds:
+            nothing = self.nothing[self.compared]
+            total = nothing.copy()
+            for part in self.parts:
+                inside = [
+                    self.sampled.distance(c)[self.compared] for c in partition if c[0] in part
+                ]
+                total += np.maximum.reduce(inside) - nothing
+            label = {r: k for k, cluster in enumerate(partition) for r in cluster}
+            for finer, (value, _) in self._values.items():
+                if all(len({label[r] for r in cluster}) == 1 for cluster in finer):
+                    total = np.maximum(total, value)
+            self._bounds[partition] = total
+        return self._bounds[partition]
+
+    def promise(self, partition: Partition) -> Score:
+        """The score that the bound ensures."""
+        bound = self.bound(partition)
+        return self._score(bound, bound >= self.exact[self.compared] - _EQUAL)
+
+    def score(self, partition: Partition) -> Score:
+        """The score measured; programs are solved where the bound leaves it open."""
+        if partition not in self._values:
+            value = self.bound(partition).copy()
+            good = value >= self.exact[self.compared] - _EQUAL
+            left = np.flatnonzero(~good)
+            if len(left):
+                found, good[left] = self._solve(partition, self.compared[left])
+                value[left] = np.where(np.isfinite(found), found, value[left])
+            self._values[partition] = value, good
+            self._bounds.clear()
+        return self._score(*self._values[partition])
+
+    def _score(self, value: np.ndarray, good: np.ndarray) -> Score:
+        tight, satisfied = float(value.mean()), float(good.mean())
+        return (tight, satisfied) if self.objective == "tightness" else (satisfied, tight)
+
+    def _solve(self, partition: Partition, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of the relaxation, and whether its point satisfies all rules."""
         from gdpnet.solve import Status, project
 
-        plan = Plan(tuple(c for c in clusters if len(c) > 1))
-        found = project(self.rules, self.yhat, self.x, relaxation=plan)
-        if self.objective == "tightness":
-            finite = found.value.isfinite()
-            return float(found.value[finite].mean()) if finite.any() else 0.0
-        return float((found.status <= Status.PROJECTED).double().mean())
+        names = self.rules.names
+        plan = Plan(tuple(tuple(names[r] for r in c) for c in partition if len(c) > 1))
+        x = torch.from_numpy(self.sampled.x[samples]) if self.rules.input_names else None
+        yhat = torch.from_numpy(self.sampled.yhat[samples])
+        found = project(self.rules, yhat, x, relaxation=plan)
+        return found.value.numpy(), (found.status <= Status.PROJECTED).numpy()
+
+    # ---- search ----------------------------------------------------------------------------
+
+    def _search(self, start: Partition) -> Partition:
+        """The best partition found: by the bound from several starts, then by measuring."""
+        if not len(self.compared):
+            return start
+        for candidate in [start, *self._pairs(start)]:
+            self.score(candidate)
+        starts = {start, *self._pairs(start), *self._grown(start)}
+        reached = {
+            self._climb(candidate, self.promise, self._neighbours)
+            for candidate in self._best(starts)
+        }
+        best = max([start, *self._best({*starts, *reached})], key=self.score)
+        return self._climb(best, self.score, lambda p: self._best(self._neighbours(p)))
+
+    def _best(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """The few with the best bound."""
+        return sorted(sorted(partitions), key=self.promise, reverse=True)[:_FINALISTS]
+
+    def _pairs(self, start: Partition) -> list[Partition]:
+        """Two rules merged that gain by it alone."""
+        names = self.rules.names
+        alone = [cluster for cluster in start if len(cluster) == 1]
+        merged = [
+            _canonical([*(c for c in start if c not in (one, other)), (*one, *other)])
+            for one, other in combinations(alone, 2)
+            if self._meets(one, other)
+            and self.graph.edges[names[one[0]], names[other[0]]]["weight"]
+        ]
+        return [candidate for candidate in merged if self.fits(candidate)]
+
+    def _grown(self, start: Partition) -> Iterator[Partition]:
+        """Clusters grown from every rule, one best rule at a time; those that fit.
+
+        A larger cluster may have fewer products that are not empty, so growing goes on beyond the
+        budget.
+        """
+        for part in self.parts:
+            if part in start:
+                continue
+            for seed in part:
+                cluster: tuple[int, ...] = (seed,)
+                while len(cluster) < len(part) - 1:
+                    near = [r for r in part if r not in cluster and self._meets(cluster, (r,))]
+                    if not near:
+                        break
+                    grown = [
+                        _canonical([*(_without(start, (*cluster, r))), (*cluster, r)]) for r in near
+                    ]
+                    k = max(range(len(near)), key=lambda i: self.promise(grown[i]))
+                    cluster = (*cluster, near[k])
+                    if self.fits(grown[k]):
+                        yield grown[k]
+
+    def _climb(
+        self,
+        partition: Partition,
+        score: Callable[[Partition], Score],
+        neighbours: Callable[[Partition], Iterable[Partition]],
+    ) -> Partition:
+        while True:
+            best = max(neighbours(partition), key=score, default=partition)
+            if not _better(score(best), score(partition)):
+                return partition
+            partition = best
+
+    def _neighbours(self, partition: Partition) -> list[Partition]:
+        """Partitions one step away that fit: two clusters merged, a rule moved, two exchanged."""
+        found = {_canonical(changed) for changed in self._changed(partition)} - {partition}
+        return [candidate for candidate in sorted(found) if self.fits(candidate)]
+
+    def _changed(self, partition: Partition) -> Iterator[list[tuple[int, ...]]]:
+        for one, other in combinations(partition, 2):
+            if not self._meets(one, other):
+                continue
+            rest = [c for c in partition if c not in (one, other)]
+            yield [*rest, (*one, *other)]
+            for r in one:
+                yield [*rest, _less(one, r), (*other, r)]
+            for s in other:
+                yield [*rest, (*one, s), _less(other, s)]
+            for r in one:
+                for s in other:
+                    yield [*rest, (*_less(one, r), s), (*_less(other, s), r)]
+        for cluster in partition:
+            for r in cluster if len(cluster) > 1 else ():
+                yield [*(c for c in partition if c != cluster), _less(cluster, r), (r,)]
+
+    def _meets(self, one: Sequence[int], other: Sequence[int]) -> bool:
+        return any(frozenset((a, b)) in self.meet for a in one for b in other)
+
+
+def _canonical(clusters: Iterable[Sequence[int]]) -> Partition:
+    return tuple(sorted(tuple(sorted(cluster)) for cluster in clusters if cluster))
+
+
+def _without(partition: Partition, rules: Sequence[int]) -> list[tuple[int, ...]]:
+    return [tuple(r for r in cluster if r not in rules) for cluster in partition]
+
+
+def _less(cluster: tuple[int, ...], rule: int) -> tuple[int, ...]:
+    return tuple(r for r in cluster if r != rule)
+
+
+def _better(one: Score, other: Score) -> bool:
+    """Lexicographically larger by more than rounding errors."""
+    if abs(one[0] - other[0]) > _EQUAL:
+        return one[0] > other[0]
+    return one[1] > other[1] + _EQUAL

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +11,7 @@ import torch
 from gdpnet.errors import InputError
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Inputs and outputs of a batch.
 
     Attributes:
@@ -35,6 +33,8 @@ class Batch:
 
     def restore(self, value: torch.Tensor) -> torch.Tensor:
         """A result, `batch x ...`, in the caller's leading shape."""
+        if len(self.shape) == 1:
+            return value
         return value.reshape(self.shape + value.shape[1:])
 
 
@@ -117,7 +117,7 @@ def as_batch(
         flat_y = inputs.new_zeros(shape.numel(), 0).double()
     else:
         shape, dtype = outputs.shape[:-1], outputs.dtype
-        flat_y = outputs.reshape(shape.numel(), len(output_names)).double()
+        flat_y = _flat(outputs)
     if inputs is None:
         inputs = flat_y.new_zeros(*shape, 0)
     if inputs.shape[:-1] != shape:
@@ -129,11 +129,18 @@ def as_batch(
         inputs = inputs.reshape(-1).expand(*shape, -1)
     if inputs.device != flat_y.device:
         raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
-    flat_x = inputs.reshape(shape.numel(), len(input_names)).double()
+    flat_x = _flat(inputs)
     if finite:
         refuse_nonfinite(flat_x, "x")
         refuse_nonfinite(flat_y, y_name)
     return Batch(flat_x, flat_y, shape, dtype)
+
+
+def _flat(value: torch.Tensor) -> torch.Tensor:
+    """`... x width` as `batch x width`, float64."""
+    if value.ndim != 2:
+        value = value.reshape(value.shape[:-1].numel(), value.shape[-1])
+    return value if value.dtype is torch.float64 else value.double()
 
 
 def refuse_nonfinite(value: torch.Tensor, what: str) -> None:

@@ -167,5 +167,5 @@ class RowTable:
                 constant = at["shared"][at["varying"]].flatten().expand(batch, -1)
                 moving = psi[:, at["left_atom"]] * at["left_by"]
                 coefficients = constant.index_add(1, at["left_to"], moving)
-                coefficients = coefficients.view(batch, -1, self.columns)
+                coefficients = coefficients.view(batch, len(at["varying"]), self.columns)
         return RowValues(at["shared"], at["varying"], coefficients, bound, at["equality"])

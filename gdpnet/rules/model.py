@@ -15,13 +15,15 @@ import torch
 from gdpnet.errors import InputError, RuleError
 from gdpnet.rules import _describe, _files
 from gdpnet.rules._atoms import Evaluator
-from gdpnet.rules._batch import Batch, as_batch, name_rows
+from gdpnet.rules._batch import Batch, as_batch, as_tensor, name_rows
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._satisfaction import Satisfaction
 from gdpnet.rules._table import RowTable, RowValues
 
 if TYPE_CHECKING:
     from pyomo.core.base.block import BlockData
+
+    from gdpnet.rules._explain import Explanation
 
 # Samples are measured in pieces of this size, so that memory stays flat for any batch.
 _PIECE = 16384
@@ -99,6 +101,12 @@ class RuleModel:
         rules = cls.__new__(cls)
         rules._adopt(data)
         return rules
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RuleModel.from_data, (self.data,)
+
+    def __deepcopy__(self, memo: Any) -> RuleModel:
+        return self  # nothing in it ever changes
 
     def _adopt(self, data: RuleData) -> None:
         self.data = data
@@ -266,6 +274,34 @@ class RuleModel:
         batch = self._batch(x, y)
         pieces = [self._measure(piece)[1] for piece in self._pieces(batch)]
         return batch.restore(torch.cat(pieces)).to(batch.dtype)
+
+    def explain(self, x: Any, yhat: Any, weights: Any = None) -> Explanation | list[Explanation]:
+        """Which rules and constraints move a prediction, by name.
+
+        Args:
+            x: inputs, `p` or `batch x p`, or None where there are none.
+            yhat: one prediction, `d`, or several, `batch x d`.
+            weights: of the outputs in the distance, as in `gdpnet.project`.
+
+        Returns:
+            An `Explanation` to print, show in a notebook or read by attribute; a list of them for
+            several predictions.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+            >>> told = gdpnet.RuleModel(m, outputs=[m.y]).explain(None, [4.5])
+            >>> told.moved[0].after, told.rules[0].tight[0].text, told.rules[0].tight[0].rate
+            (3.0, 'y <= 3', 1.0)
+            >>> print(told.rules[0].tight[0])
+            y <= 3 is just met; each unit of it costs 1, 1.5 of the distance
+        """
+        from gdpnet.solve import _explain
+
+        found = _explain.explain(self, x, yhat, weights)
+        return found if as_tensor(yhat, self.output_names, "yhat").dim() > 1 else found[0]
 
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:
         """Rules, constraints and bounds that contradict each other, none of them superfluous.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,11 +17,16 @@ from gdpnet.rules.model import RuleModel
 _WIDEST = 1e9
 
 
-def weights_of(weights: Any, rules: RuleModel) -> np.ndarray:
-    """Weights of the outputs, `d`; 1 where not given."""
-    d = len(rules.output_names)
+@cache
+def _ones(d: int) -> np.ndarray:
+    return np.ones(d)
+
+
+def weights_of(weights: Any, rules: RuleModel) -> tuple[np.ndarray, float]:
+    """Weights of the outputs, `d`, 1 where not given; and the largest of them."""
+    d = rules.data.outputs
     if weights is None:
-        return np.ones(d)
+        return _ones(d), 1.0
     if isinstance(weights, torch.Tensor):
         weights = weights.detach().cpu().numpy()
     try:
@@ -37,7 +43,7 @@ def weights_of(weights: Any, rules: RuleModel) -> np.ndarray:
             f"weights: they differ by a factor of {array.max() / array.min():.0e}; more than "
             f"{_WIDEST:.0e} cannot be told apart in double precision."
         )
-    return array
+    return array, float(array.max())
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:

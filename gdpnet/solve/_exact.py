@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _milp
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gdpnet")
 
-_EXACT = np.int8(SOLVER_NAMES.index("exact"))
+_EXACT = SOLVER_NAMES.index("exact")
+_PROJECTED = int(Status.PROJECTED)
 
 # Status for each outcome of the engine: solved, no solution, node limit, numerical, accepted.
 _STATUS = np.array(
@@ -59,10 +61,13 @@ def engine_of(rules: RuleModel) -> ExactEngine:
     return engine
 
 
-def warmup() -> None:
+def warmup(relaxations: bool = False) -> None:
     """Compile the exact engine now, so that the first request of a server does not wait for it.
 
     The compiled kernels are cached on disk: later processes load them in a fraction of a second.
+
+    Args:
+        relaxations: also compile the kernel of CNF and partial DNF.
 
     Example:
         >>> import gdpnet
@@ -90,7 +95,12 @@ def warmup() -> None:
     )
     invalid = np.zeros(1, dtype=bool)
     options = Options(weights=np.ones(1))
-    solve(RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5), invalid, options, True)
+    rules, x, yhat = RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5)
+    solve(rules, x, yhat, invalid, options, True)
+    if relaxations:
+        from gdpnet.solve import _relaxed
+
+        _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
 def instantiate(
@@ -102,6 +112,8 @@ def instantiate(
     """
     engine = engine_of(rules)
     instance = engine.instantiate(x)
+    if instance.finite:
+        return engine, instance
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -126,27 +138,31 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine, instance = instantiate(rules, x, invalid, mark)
-    solved = engine.project(instance, yhat, options, detailed=True)
+    solved = engine.project(instance, yhat, options, options.detailed)
+    solver = np.empty(len(yhat), dtype=np.int8)
+    solver.fill(_EXACT)
     results = Results(
         y=solved.z[:, : rules.data.outputs],
         status=_STATUS[solved.status],
         value=solved.distance,
         nodes=solved.nodes,
         assignment=solved.assignment,
-        active=instance.active[:, engine.rule_clauses],
-        solver=np.full(len(yhat), _EXACT),
+        active=instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
+        solver=solver,
         missing=np.zeros(len(yhat), dtype=bool),
         instance=instance,
         solved=solved,
+        replay=lambda: engine.project(instance, yhat, options, detailed=True),
     )
-    if options.tie == "least_norm":
-        results.least_norm = ~solved.unproved & (results.status <= Status.PROJECTED)
-    rest = results.status > Status.PROJECTED
-    if not rest.any():
+    rest = results.status > _PROJECTED
+    if solved.unproved is not None:
+        results.least_norm = ~solved.unproved & ~rest
+    if not np.logical_or.reduce(rest):
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid
     rest &= ~(conflict | invalid)
+    results.unfinished = rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
         incumbents = {

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from typing import Any
 
-import numpy as np
-import torch
-
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import ConflictError, InputError
-from gdpnet.rules._batch import as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _milp, _relaxed, _strict
-from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
-from gdpnet.solve._results import NODE_LIMIT, Options, Results
+from gdpnet.solve._projector import Projector
+from gdpnet.solve._results import NODE_LIMIT
 from gdpnet.solve.projection import Projection
-from gdpnet.solve.status import Status
-
-logger = logging.getLogger("gdpnet")
-
-# A prediction that satisfies everything within this passes unchanged: what rounding in the
-# caller's type leaves of an equality (a float32 softmax misses its sum by 1e-7).
-_TOLERANCE = {
-    torch.float64: 1e-9,
-    torch.float32: 1e-6,
-    torch.float16: 2e-3,
-    torch.bfloat16: 2e-2,
-}
-
-# Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
-_WRITTEN_OUT = ("dense", "highs", "gurobi")
-_SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
 
 def project(
@@ -42,6 +18,8 @@ def project(
     *,
     relaxation: str | Plan = "dnf",
     solver: str = "auto",
+    gradient: Any = None,
+    forward: str = "vertex",
     weights: Any = None,
     tie: str = "vertex",
     strict: bool = False,
@@ -58,7 +36,7 @@ def project(
         yhat: predictions, `... x d`. One that satisfies everything within the rounding of its type
             (1e-9 in float64, 1e-6 in float32, 2e-3 in float16, 2e-2 in bfloat16, relative to
             max(|b|, max|a|) of a row) passes unchanged; y is rounded to the type of yhat, so check
-            float16 outputs with a tolerance of that size, or use `strict`. Gradients do not pass.
+            float16 outputs with a tolerance of that size, or use `strict`.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
@@ -73,6 +51,11 @@ def project(
             last basis, so where several points are equally near, which one they give may depend
             on the samples before. `"auto"`: the exact engine for the DNF (MILP without numba),
             dense for the others.
+        gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
+            `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.sensitivity`. None:
+            y carries no gradient. Which rules apply is a step in x and contributes nothing.
+        forward: `"vertex"`: y is the nearest point. `"qp"`: y is the point of the regularised
+            program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
             set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
@@ -112,128 +95,19 @@ def project(
         >>> [gdpnet.Status(s).name for s in p.status.tolist()]
         ['PROJECTED', 'SATISFIED']
     """
-    if not isinstance(rules, RuleModel):
-        raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
-    check_choice("solver", solver, _SOLVERS)
-    plan = _plan(rules, relaxation, solver)
-    check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
-    check_choice("on_invalid", on_invalid, ("raise", "mark"))
-    check_choice("tie", tie, ("vertex", "least_norm"))
-    for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
-        if chosen != usual and (plan is not None or solver not in ("auto", "exact")):
-            raise InputError(
-                f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
-                f"relaxation={relaxation!r} with solver={solver!r}."
-            )
-    check_count("node_limit", node_limit)
-    check_seconds("time_limit", time_limit)
-    check_count("threads", threads, none=True)
-    started = time.perf_counter()
-    mark = on_invalid == "mark"
-    batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False)
-    given = weights_of(weights, rules)
-    unit = given.max()  # solvers work in units of the heaviest output: their tolerances mean that
-    options = Options(
-        weights=given / unit,
-        tolerance=_TOLERANCE.get(batch.dtype, 1e-6),
-        node_limit=int(node_limit),
-        time_limit=time_limit,
-        threads=None if threads is None else int(threads),
-        nearest=on_conflict == "nearest",
+    projector = Projector(
+        rules,
+        relaxation=relaxation,
+        solver=solver,
+        gradient=gradient,
+        forward=forward,
+        weights=weights,
         tie=tie,
-        dtype=batch.dtype,
+        strict=strict,
+        node_limit=node_limit,
+        time_limit=time_limit,
+        threads=threads,
+        on_conflict=on_conflict,
+        on_invalid=on_invalid,
     )
-    inputs, predictions = _array(batch.x), _array(batch.y)
-    invalid = np.zeros(len(predictions), dtype=bool)
-    if not (np.isfinite(inputs).all() and np.isfinite(predictions).all()):
-        if not mark:
-            refuse_nonfinite(batch.x, "x")
-            refuse_nonfinite(batch.y, "yhat")
-        invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
-        inputs = np.where(invalid[:, None], 0.0, inputs)
-        predictions = np.where(invalid[:, None], 0.0, predictions)
-    assembled = time.perf_counter()
-
-    results = _solve(solver, plan, relaxation, rules, inputs, predictions, invalid, options, mark)
-    if strict:
-        results.strict = _strict.enforce(rules, predictions, results, options)
-    results.value, results.unit = results.value * unit, float(unit)
-    if invalid.any():
-        results.status[invalid] = Status.ERROR
-        results.y[invalid] = np.nan
-        results.solver[invalid] = 0
-    if on_conflict == "raise":
-        conflict = results.status == Status.CONFLICT
-        if conflict.any():
-            raise ConflictError(_conflict_message(rules, inputs, conflict))
-    seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
-    return Projection(rules, batch, results, given, seconds)
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    return np.ascontiguousarray(tensor.detach().cpu().numpy())
-
-
-def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
-    """The plan of a relaxation that is written out; None for the DNF without writing it down."""
-    if isinstance(relaxation, Plan):
-        plan = relaxation
-    else:
-        check_choice("relaxation", relaxation, ("dnf", "cnf", "auto"))
-        if relaxation == "dnf" and solver not in _WRITTEN_OUT:
-            return None
-        plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
-    if solver not in ("auto", *_WRITTEN_OUT):
-        raise InputError(
-            f"solver: {solver!r} solves relaxation='dnf' only; for {relaxation!r} use one of "
-            f"{', '.join(map(repr, ('auto', *_WRITTEN_OUT)))}."
-        )
-    return plan
-
-
-def _solve(
-    solver: str,
-    plan: Plan | None,
-    relaxation: str | Plan,
-    rules: RuleModel,
-    x: np.ndarray,
-    yhat: np.ndarray,
-    invalid: np.ndarray,
-    options: Options,
-    mark: bool,
-) -> Results:
-    if plan is not None:
-        solver = "dense" if solver == "auto" else solver
-        merged = None if relaxation == "dnf" else plan  # all that hangs together
-        adaptive = relaxation == "auto"
-        return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
-    if solver == "auto":
-        solver = "exact" if _exact.AVAILABLE else "milp"
-        if solver == "milp":
-            _tell_without_numba()
-    if solver == "exact":
-        return _exact.solve(rules, x, yhat, invalid, options, mark)
-    return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
-
-
-_told: list[str] = []
-
-
-def _tell_without_numba() -> None:
-    if not _told:
-        _told.append("numba")
-        logger.warning(
-            "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
-            "which is thousands of times slower than the exact engine. pip install numba"
-        )
-
-
-def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> str:
-    first = int(np.flatnonzero(conflict)[0])
-    names = rules.explain_conflict(x[first] if rules.input_names else None)
-    rows = name_rows(torch.from_numpy(conflict))
-    return (
-        f"No output satisfies all active rules in {rows}. In row {first} these "
-        f"contradict each other: {', '.join(map(str, names))}. on_conflict='pass' lets such "
-        "predictions through, 'nearest' breaks the rules as little as possible."
-    )
+    return projector(yhat, x)

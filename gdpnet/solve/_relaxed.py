@@ -26,14 +26,15 @@ from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
 from gdpnet.solve._adaptive import take_basic_steps
-from gdpnet.solve._dense import DenseEngine
 from gdpnet.solve._exact import instantiate
+from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import Instance
+    from gdpnet.solve.lifted import LiftedEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -49,7 +50,7 @@ _PIECE = 64
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
 
-_engines: WeakKeyDictionary[RuleModel, DenseEngine] = WeakKeyDictionary()
+_engines: WeakKeyDictionary[RuleModel, LiftedEngine] = WeakKeyDictionary()
 _models: WeakKeyDictionary[RuleModel, dict[tuple[int, str], WrittenOut]] = WeakKeyDictionary()
 
 
@@ -110,6 +111,10 @@ class RelaxedBatch:
         lower, upper = box(layouts.ready.rules.data, instance.bound)
         self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ options.weights
+        if options.detailed:
+            self.results.derivative = RelaxedJacobian(
+                rules, layouts.ready.rules, yhat, self.start, instance.bound
+            )
         self.pruned = _within(data, x)
         self.results.sizes = partial(_largest, layouts, self.number)
         if not self.pruned.all():
@@ -136,6 +141,8 @@ class RelaxedBatch:
         rest = ~np.array(self.layouts.contradictory)[numbers]
         for solver, chosen in self._solvers(numbers, rest):
             run = self._dense if solver == "dense" else partial(self._written_out, solver)
+            if solver != "dense" and self.options.detailed:
+                self._dense(samples[chosen])  # HiGHS and Gurobi do not tell derivatives
             results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == SOLVED
@@ -153,10 +160,12 @@ class RelaxedBatch:
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
-    def _engine(self) -> DenseEngine:
+    def _engine(self) -> LiftedEngine:
         ready = self.layouts.ready.rules
         if ready not in _engines:
-            _engines[ready] = DenseEngine(ready)
+            from gdpnet.solve.lifted import LiftedEngine
+
+            _engines[ready] = LiftedEngine(ready)
         return _engines[ready]
 
     def _small(self, used: Array) -> Array:
@@ -174,11 +183,20 @@ class RelaxedBatch:
         found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.options.weights),
             *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
+            *(self.options.threads, self.options.detailed),
         )
+        if self.options.detailed:
+            self.results.derivative.groups.append((samples, found))
         for k, number in enumerate(used.tolist()) if self.adaptive else ():
             own = np.flatnonzero(which.ravel() == k)
             self._note_weights(samples[own], number, found.weight[own])
-        return found.y, found.value, found.outcome
+        y, value, outcome = found.y, found.value, found.outcome
+        failed = np.flatnonzero(outcome == FAILED)
+        if len(failed):  # a simplex that lost its way: rare
+            self.results.solver[samples[failed]] = SOLVER_NAMES.index("highs")
+            again = self._written_out("highs", samples[failed])
+            y[failed], value[failed], outcome[failed] = again
+        return y, value, outcome
 
     def _note_weights(self, samples: Array, number: int, weight: Array) -> None:
         """Remember which rules stand in a block none of whose products has all the weight."""
@@ -228,7 +246,7 @@ class RelaxedBatch:
             return np.zeros(0, dtype=bool)
         results = self.results
         if not self.rules.is_plain:
-            return self._judge_together(samples, tol)
+            return judge(self.rules, self.x, results, samples, tol)
         data, table = self.rules.data, self.rules.table
         some = self.instance.take(samples)
         y = torch.from_numpy(results.y[samples])
@@ -249,27 +267,24 @@ class RelaxedBatch:
         results.status[samples[~holds.numpy()]] = Status.RELAXED
         return holds.numpy()
 
-    def _judge_together(self, samples: Array, tol: float) -> Array:
-        """The same where auxiliaries or logic need a search."""
-        results = self.results
-        batch = Batch.of_arrays(self.x[samples], results.y[samples])
-        holds = self.rules.satisfied(batch.x, batch.y, tol).numpy()
-        results.status[samples[~holds]] = Status.RELAXED
-        for group, judge in (
-            (samples[holds], _existence.holding),
-            (samples[~holds], _existence.each),
-        ):
-            if len(group):
-                part = Batch.of_arrays(self.x[group], results.y[group])
-                results.assignment[group] = judge(self.rules, part, tol).astype(np.int8)
-        return holds
-
     def broken(self, samples: Array) -> Array:
         """Which rules samples break, bool `samples x rules`."""
         if self.rules.is_plain:
             return self.violation[samples] > _SATISFIED
         batch = Batch.of_arrays(self.x[samples], self.results.y[samples])
         return (self.rules.violation(batch.x, batch.y) > _SATISFIED).numpy()
+
+
+def judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> Array:
+    """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not."""
+    batch = Batch.of_arrays(x[samples], results.y[samples])
+    holds = rules.satisfied(batch.x, batch.y, tol).numpy()
+    results.status[samples[~holds]] = Status.RELAXED
+    for group, look in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
+        if len(group):
+            part = Batch.of_arrays(x[group], results.y[group])
+            results.assignment[group] = look(rules, part, tol).astype(np.int8)
+    return holds
 
 
 def _largest(layouts: Layouts, numbers: Array) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +24,7 @@ SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "dense", "highs", "gurob
 """Solvers by the code they have in `Results.solver`."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How to solve.
 
     Attributes:
@@ -36,6 +35,7 @@ class Options:
         threads: or None to choose.
         nearest: where rules contradict, break them as little as possible.
         tie: "vertex" or "least_norm".
+        detailed: keep the exact engine's final dictionaries, for derivatives.
         dtype: type of the caller's predictions.
     """
 
@@ -46,6 +46,7 @@ class Options:
     threads: int | None = None
     nearest: bool = False
     tie: str = "vertex"
+    detailed: bool = False
     dtype: torch.dtype = torch.float64
 
 
@@ -70,6 +71,9 @@ class Results:
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
+        replay: the same with final dictionaries, by solving again.
+        unfinished: samples that the exact engine left to another solver, (B,) bool.
+        derivative: of a relaxation's vertices, where that was asked for.
     """
 
     y: Array
@@ -88,6 +92,9 @@ class Results:
     strict: Array | None = None
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
+    replay: Callable[[], Solved] | None = field(default=None, repr=False)
+    unfinished: Array | bool = False
+    derivative: Any = field(default=None, repr=False)
 
     @staticmethod
     def start(rules: RuleModel, yhat: Array, active: Array) -> Results:
@@ -111,7 +118,7 @@ class Results:
         cost of that variable divided by its coefficient.
         """
         size = len(self.y)
-        if self.solved is None or self.instance is None:
+        if not self.solved or not self.solved.parts or not self.instance or not self.replay:
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
         d = self.y.shape[1]
         known = (self.status == Status.PROJECTED) & (self.solver == SOLVER_NAMES.index("exact"))
@@ -119,7 +126,8 @@ class Results:
         shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
         rows, multipliers = [], []
-        for component, detail in self.solved.parts:
+        solved = self.solved if self.solved.detailed else self.replay()
+        for component, detail in solved.parts:
             rows.append(np.where(detail.tight_rows >= 0, component.rows[detail.tight_rows], -1))
             multipliers.append(detail.multipliers)
             moved = (detail.column_source >= 0) & (detail.reduced_costs != 0.0)

@@ -15,7 +15,6 @@ have room: they hold within a few units in the last place. Rows of whole numbers
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -71,8 +70,8 @@ def enforce(rules: RuleModel, yhat: Array, results: Results, options: Options) -
         if not len(rest):
             break
         instance = results.instance.take(rest)
-        tightened = replace(instance, bound=instance.bound - margin)
-        solved = engine.project(tightened, yhat[rest], replace(options, tolerance=0.0))
+        tightened = instance._replace(bound=instance.bound - margin)
+        solved = engine.project(tightened, yhat[rest], options._replace(tolerance=0.0))
         found = (solved.status == SOLVED) | (solved.status == ACCEPTED_AS_IS)
         rest, margin = rest[found], margin[found]
         z, assignment, value = solved.z[found], solved.assignment[found], solved.distance[found]

@@ -258,7 +258,7 @@ def _instance(
     if batch.shape:
         raise InputError(f"yhat: expected one sample, got leading shape {tuple(batch.shape)}.")
     prediction: np.ndarray = batch.y[0].detach().cpu().numpy()
-    instance = Instance(rules, batch.x, prediction, weights_of(weights, rules))
+    instance = Instance(rules, batch.x, prediction, weights_of(weights, rules)[0])
     return instance, batch.x[0].detach(), batch.y[0].detach()
 
 

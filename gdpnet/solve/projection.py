@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import SOLVER_NAMES, Results
 from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.sensitivity.gradients import Derivative
 
 
 class Projection:
@@ -27,6 +30,7 @@ class Projection:
         results: what the solver found.
         weights: of the outputs, `d`.
         seconds: time of each stage.
+        derivative: how gradients pass, where that was asked for.
     """
 
     def __init__(
@@ -35,18 +39,31 @@ class Projection:
         batch: Batch,
         results: Results,
         weights: np.ndarray,
-        seconds: Mapping[str, float],
+        seconds: dict[str, float],
+        derivative: Derivative | None = None,
     ) -> None:
         self._rules = rules
         self._batch = batch
         self._results = results
         self._weights = weights
-        self._seconds = dict(seconds)
+        self._seconds = seconds
+        self._derivative = derivative
 
     @cached_property
     def y(self) -> torch.Tensor:
-        """Outputs, `... x d`, in the type and on the device of the prediction."""
+        """Outputs, `... x d`, in the type and on the device of the prediction.
+
+        They carry gradients where a gradient was named and prediction or inputs require one.
+        """
         return self._tensor(self._results.y, self._batch.dtype)
+
+    def attach(self, yhat: Any, x: Any) -> None:
+        """Make `y` a function of prediction and inputs in torch's graph."""
+        from gdpnet.sensitivity._function import Solution
+
+        assert self._derivative is not None
+        solution = Solution(self._rules, self.y, self._derivative, self._seconds)
+        self.__dict__["y"] = solution.attach(yhat, x)
 
     @cached_property
     def value(self) -> torch.Tensor:
@@ -85,7 +102,11 @@ class Projection:
         return ProjectionInfo(self)
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-        return self._batch.restore(torch.from_numpy(array).to(self._batch.y.device, dtype))
+        tensor = torch.from_numpy(array)
+        device = self._batch.y.device
+        if device.type != "cpu" or (dtype is not None and dtype is not tensor.dtype):
+            tensor = tensor.to(device, dtype)
+        return self._batch.restore(tensor)
 
     def __repr__(self) -> str:
         codes, counts = np.unique(self._results.status, return_counts=True)
@@ -107,6 +128,26 @@ class ProjectionInfo:
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
         self._results = projection._results
+
+    @property
+    def status(self) -> torch.Tensor:
+        """As `Projection.status`."""
+        return self._projection.status
+
+    @property
+    def value(self) -> torch.Tensor:
+        """As `Projection.value`."""
+        return self._projection.value
+
+    @property
+    def distance(self) -> torch.Tensor:
+        """As `Projection.distance`."""
+        return self._projection.distance
+
+    @property
+    def disjunct(self) -> torch.Tensor:
+        """As `Projection.disjunct`."""
+        return self._projection.disjunct
 
     @cached_property
     def nodes(self) -> torch.Tensor:
@@ -173,9 +214,16 @@ class ProjectionInfo:
         strict = self._results.strict
         return None if strict is None else self._projection._tensor(strict)
 
+    @cached_property
+    def capped(self) -> torch.Tensor | None:
+        """Where the QP's gradient takes some of the products only, bool `...`; else None."""
+        derivative = self._projection._derivative
+        capped = None if derivative is None else getattr(derivative.backward, "capped", None)
+        return None if capped is None else self._projection._tensor(capped)
+
     @property
     def seconds(self) -> dict[str, float]:
-        """Time of each stage: "assemble", "solve"."""
+        """Time of each stage: "assemble", "solve" and, once it ran, "backward"."""
         return dict(self._projection._seconds)
 
     def __repr__(self) -> str:

@@ -8,12 +8,14 @@
 | `_clauses`, `_stack`, `_search` | branching on broken clauses |
 | `_kernel`, `_engine` | the loop over samples; batches and threads |
 | `_least_norm`, `_quadratic` | of all nearest points the one of least norm |
-| `_jacobian` | derivatives from the final dictionary |
+| `_jacobian`, `_face` | derivatives of vertices and of least-norm points |
 | `_products` | the terms of the DNF within a distance |
 """
 
+from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import ExactEngine, Instance, Solved
-from gdpnet.solve.exact._jacobian import FactoredJacobian, Gradients
+from gdpnet.solve.exact._face import FaceJacobian
+from gdpnet.solve.exact._jacobian import FactoredJacobian
 from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS
 from gdpnet.solve.exact._products import Products, products_within
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
@@ -25,6 +27,7 @@ __all__ = [
     "NUMERICAL",
     "SOLVED",
     "ExactEngine",
+    "FaceJacobian",
     "FactoredJacobian",
     "Gradients",
     "Instance",

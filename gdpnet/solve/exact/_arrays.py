@@ -55,6 +55,23 @@ class Prepared(NamedTuple):
     plain: bool
 
 
+NO_ROWS = Prepared(
+    outputs=0,
+    lower=np.zeros(0),
+    upper=np.zeros(0),
+    integer=np.zeros(0, dtype=np.bool_),
+    start=np.zeros(1, dtype=np.int64),
+    column=np.zeros(0, dtype=np.int64),
+    coefficient=np.zeros(0),
+    largest=np.zeros(0),
+    scale=np.zeros(0),
+    equality=np.zeros(0, dtype=np.bool_),
+    varying=np.zeros(0, dtype=np.int64),
+    global_rows=np.zeros(0, dtype=np.int64),
+    plain=False,
+)
+
+
 @dataclass(frozen=True)
 class Component:
     """A part of the rules that can be projected by itself.
@@ -96,7 +113,8 @@ class Component:
         Args:
             active: (B, clauses of the rules) bool.
         """
-        own = np.ascontiguousarray(active[:, self.clauses])
+        whole = len(self.clauses) == active.shape[1]
+        own = active if whole else np.ascontiguousarray(active[:, self.clauses])
         if not self.decided:
             return own
         extra = [own[:, clauses].any(1) for _, clauses in self.decided]

@@ -48,6 +48,15 @@ class Logic(NamedTuple):
     tied: Array
 
 
+_NONE = np.zeros(0, dtype=np.int64)
+_START = np.zeros(1, dtype=np.int64)
+
+NO_LOGIC = Logic(
+    *(_START, _NONE, _NONE, _START, _NONE, _START, _NONE, _START, _NONE),
+    tied=np.zeros(0, dtype=np.bool_),
+)
+
+
 class Tree(NamedTuple):
     """Assignment, the stack of open nodes and the incumbent of one sample."""
 
@@ -74,7 +83,7 @@ class Tree(NamedTuple):
 def new_tree(n: int, clauses: int, booleans: int, literals: int, width: int, integers: int) -> Tree:
     """Allocates the search's workspace."""
     levels = clauses + 64 * integers + 2
-    with_tableau = min(levels, max(2, int(256e6 / (8 * n * n))))
+    with_tableau = min(levels, max(2, int(256e6 / (8 * max(n, 1) ** 2))))
     return Tree(
         state=np.zeros(booleans, np.int8),
         trail=np.zeros(booleans, np.int64),

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Options
+from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
+from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._jit import Array
-from gdpnet.solve.exact._kernel import (
-    ACCEPTED_AS_IS,
-    Detail,
-    Output,
-    Workspace,
-    new_workspace,
-    run,
-)
+from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_program, run
 from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
 
-_PROBE = 16  # samples that are timed before threads are started
-_WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
-_CORES = os.cpu_count() or 1
 
-
-@dataclass(frozen=True)
-class Instance:
+class Instance(NamedTuple):
     """The rules for a batch of inputs, as numpy arrays.
 
     Attributes:
         active: which clauses apply, (B, clauses) bool.
         bound: right sides, (B, m).
         varying: coefficients that depend on x, (B, k, n).
+        finite: whether all of them are known to be finite numbers.
     """
 
     active: Array
     bound: Array
     varying: Array
+    finite: bool = False
 
     def take(self, samples: Array) -> Instance:
         """The rules for some of the samples."""
@@ -58,8 +47,7 @@ class Instance:
         return np.asarray(bad)
 
 
-@dataclass(frozen=True)
-class Solved:
+class Solved(NamedTuple):
     """Results of a batch, over all components.
 
     Attributes:
@@ -69,9 +57,11 @@ class Solved:
         status: worst outcome over the components, (B,) int8.
         assignment: (B, booleans) int8.
         nodes: (B,).
-        unproved: samples whose tie could not be settled for certain, (B,) bool.
-        follows: outputs that stand in no row and are where the prediction is, (B, d) bool.
+        unproved: samples whose tie could not be settled for certain, (B,) bool; None for vertices.
+        follows: outputs that stand in no row and are where the prediction is, (B, d) bool; None
+            where there are no such outputs.
         parts: final dictionaries, one for each component (empty arrays where not asked for).
+        detailed: whether they were asked for.
     """
 
     z: Array
@@ -80,9 +70,10 @@ class Solved:
     status: Array
     assignment: Array
     nodes: Array
-    unproved: Array
-    follows: Array
+    unproved: Array | None
+    follows: Array | None
     parts: tuple[tuple[Component, Detail], ...]
+    detailed: bool
 
 
 class ExactEngine:
@@ -99,9 +90,12 @@ class ExactEngine:
         constrained = {int(j) for component in self.components for j in component.columns}
         self._free = sorted(set(range(self.data.outputs)) - constrained)
         self.rule_clauses = np.array([rule.clause for rule in self.data.rules], dtype=np.int64)
+        clauses = np.arange(len(self.data.clauses))
+        self.all_rules = np.array_equal(self.rule_clauses, clauses)  # no clause is anything else
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._instructions = compile_instructions(rules.data)
-        self._workspaces: list[list[Workspace]] = [[] for _ in self.components]
+        self._varying = len(rules.table.varying)
+        self._programs: list[list[Block]] = [[] for _ in self.components]
 
     def instantiate(self, x: Array) -> Instance:
         """Conditions and coefficients for a batch.
@@ -122,9 +116,9 @@ class ExactEngine:
             )
         active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
         bound = np.empty((len(x), len(self.data.rows)))
-        varying = np.empty((len(x), self._instructions.varying.size))
-        instantiate(self._instructions, x, active, bound, varying)
-        return Instance(active, bound, varying.reshape(len(x), len(self._instructions.varying), n))
+        varying = np.empty((len(x), self._varying, n))
+        finite = instantiate(self._instructions.words, x, active, bound, varying)
+        return Instance(active, bound, varying, finite)
 
     def project(
         self, instance: Instance, yhat: Array, options: Options, detailed: bool = False
@@ -139,22 +133,22 @@ class ExactEngine:
         """
         if self._whole:  # nothing to take apart and put together again
             out, detail, unproved = self._run(0, instance, yhat, options, detailed)
-            follows = np.zeros((len(yhat), self.data.outputs), dtype=np.bool_)
-            return Solved(*out, unproved, follows, ((self.components[0], detail),))
+            return Solved(*out, unproved, None, ((self.components[0], detail),), detailed)
         size, d = len(yhat), self.data.outputs
         z = np.full((size, len(self.data.columns)), np.nan)
         z[:, :d] = yhat
         distance, status, follows = self._clip_free(z, options)
         bound = distance.copy()
         nodes = np.zeros(size, dtype=np.int64)
-        unproved = np.zeros(size, dtype=np.bool_)
+        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
         assignment = np.zeros((size, len(self.data.booleans)), dtype=np.int8)
         parts = []
         for index, component in enumerate(self.components):
             out, detail, doubtful = self._run(
                 index, instance, yhat[:, component.outputs], options, detailed
             )
-            unproved |= doubtful
+            if doubtful is not None:
+                unproved |= doubtful
             z[:, component.columns] = out.z
             distance += out.distance
             bound += out.bound
@@ -163,7 +157,8 @@ class ExactEngine:
             status = np.where(_SEVERITY[out.status] > _SEVERITY[status], out.status, status)
             parts.append((component, detail))
         return Solved(
-            *(z, distance, bound, status, assignment, nodes, unproved, follows, tuple(parts))
+            *(z, distance, bound, status, assignment, nodes, unproved, follows),
+            *(tuple(parts), detailed),
         )
 
     def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
@@ -184,68 +179,53 @@ class ExactEngine:
 
     def _run(
         self, index: int, instance: Instance, yhat: Array, options: Options, detailed: bool
-    ) -> tuple[Output, Detail, Array]:
+    ) -> tuple[Output, Detail, Array | None]:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
         out = new_output(size, n, len(component.booleans))
-        detail = new_detail(size if detailed else 0, n)
+        detail = new_detail(size, n) if detailed else _NO_DETAIL
         whole = n == len(self.data.columns)  # nothing to pick out
+        weights = options.weights
         arguments = (
-            *(component.prepared, component.logic, component.activity(instance.active)),
+            component.activity(instance.active),
             _columns(instance.varying, component, whole),
             instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
             np.ascontiguousarray(yhat),
-            np.ascontiguousarray(options.weights[component.outputs]),
-            *(options.node_limit, options.tolerance),
+            weights if whole else np.ascontiguousarray(weights[component.outputs]),
         )
+        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
 
-        unproved = np.zeros(size, dtype=np.bool_)
-
-        def settle_ties(span: tuple[int, int], progress: Array) -> None:
+        def settle_ties(span: tuple[int, int], progress: Array, unproved: Array) -> None:
             moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
             samples = span[0] + np.flatnonzero(moved)
             nodes, flag = least_norm(
-                *arguments[:7],
+                *(component.prepared, component.logic, *arguments),
                 *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
             )
             out.nodes[samples] += nodes
             unproved[samples] = flag != DONE
 
-        def search(span: tuple[int, int], workspace: Workspace, progress: Array) -> None:
-            run(*span, *arguments, workspace, progress, out, detail)
-            if options.tie == "least_norm":
-                settle_ties(span, progress)
+        def search(span: tuple[int, int], program: Block, progress: Array) -> None:
+            limits = options.node_limit, options.tolerance
+            run(*span, program.words, *arguments, *limits, progress, out, detail)
+            if unproved is not None:
+                settle_ties(span, progress, unproved)
 
         def work(span: tuple[int, int]) -> None:
-            workspaces = self._workspaces[index]
+            programs = self._programs[index]
             try:
-                workspace = workspaces.pop()
+                program = programs.pop()
             except IndexError:
-                workspace = new_workspace(component.prepared, component.logic)
+                program = new_program(component.prepared, component.logic)
             progress = np.array([-1, -1], dtype=np.int64)
             if options.time_limit is None:
-                search(span, workspace, progress)
+                search(span, program, progress)
             else:
                 with _Watch(progress, options.time_limit):
-                    search(span, workspace, progress)
-            workspaces.append(workspace)
+                    search(span, program, progress)
+            programs.append(program)
 
-        first, workers = 0, options.threads or _CORES
-        if options.threads is None and workers > 1:
-            # Threads cost more than they bring where there is little to do: look at a few samples.
-            first = min(_PROBE, size)
-            start = time.perf_counter()
-            work((0, first))
-            expected = (time.perf_counter() - start) / max(first, 1) * (size - first)
-            workers = 1 if expected < _WORTH_THREADS else workers
-        if workers == 1 or size - first < 2:
-            work((first, size))
-        else:
-            # Four pieces a worker, so that a few hard samples do not leave the others idle.
-            pieces = min(4 * workers, size - first)
-            cuts = np.linspace(first, size, pieces + 1).astype(int).tolist()
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(work, pairwise(cuts)))
+        in_threads(work, size, options.threads)
         if component.prepared.plain and not component.nested:
             return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
@@ -285,7 +265,7 @@ def new_output(size: int, n: int, booleans: int) -> Output:
 
 
 def new_detail(size: int, n: int) -> Detail:
-    """Arrays for the final dictionaries of a batch; of size 0 where nobody asks for them."""
+    """Arrays for the final dictionaries of a batch."""
     return Detail(
         column_state=np.empty((size, n), dtype=np.int8),
         column_source=np.empty((size, n), dtype=np.int64),
@@ -293,6 +273,9 @@ def new_detail(size: int, n: int) -> Detail:
         multipliers=np.empty((size, n)),
         reduced_costs=np.empty((size, n)),
     )
+
+
+_NO_DETAIL = new_detail(0, 0)
 
 
 class _Watch:

@@ -11,28 +11,76 @@ small linear system a sample, and nothing else of the search.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet.solve._gradients import Gradients
+from gdpnet.solve.exact._arrays import Component
 from gdpnet.solve.exact._engine import Instance, Solved
 from gdpnet.solve.exact._jit import Array, jit
 from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """Gradients of a scalar loss.
+class Given(NamedTuple):
+    """A component's share of a batch.
 
     Attributes:
-        yhat: (B, d).
-        bound: with respect to the right sides, (B, m).
-        varying: with respect to the coefficients that depend on x, (B, k, n).
+        z: points, (B, n).
+        varying: coefficients that depend on x, (B, k, n).
+        gradient: with respect to its columns, (B, n).
     """
 
-    yhat: Array
-    bound: Array
+    z: Array
     varying: Array
+    gradient: Array
+
+
+def by_component(
+    instance: Instance,
+    solved: Solved,
+    gradient: Array,
+    one: Callable[[int, Component, Given, Gradients], None],
+) -> Gradients:
+    """Gradients of a batch, taken apart into components and put together again.
+
+    Args:
+        instance: the rules of the batch.
+        solved: the projections.
+        gradient: of the loss with respect to y, (B, d).
+        one: adds a component's gradients to the zeros it is given.
+    """
+    # An output in no row follows its prediction, or rests on a bound and moves with nothing.
+    follows = solved.follows
+    yhat = np.zeros_like(gradient) if follows is None else np.where(follows, gradient, 0.0)
+    found = Gradients(yhat, np.zeros_like(instance.bound), np.zeros_like(instance.varying))
+    for index, (component, _) in enumerate(solved.parts):
+        size, n, outputs = len(gradient), len(component.columns), component.outputs
+        if n == solved.z.shape[1]:  # nothing to take apart
+            own = np.zeros_like(solved.z)
+            own[:, : len(outputs)] = gradient
+            one(index, component, Given(solved.z, instance.varying, own), found)
+            continue
+        part = np.zeros((size, n))
+        part[:, : len(outputs)] = gradient[:, outputs]
+        place = np.ix_(np.arange(size), component.varying, component.columns)
+        given = Given(
+            np.ascontiguousarray(solved.z[:, component.columns]),
+            np.ascontiguousarray(instance.varying[place]),
+            part,
+        )
+        to = Gradients(
+            np.zeros((size, len(outputs))),
+            np.zeros((size, len(component.rows))),
+            np.zeros_like(given.varying),
+        )
+        one(index, component, given, to)
+        found.yhat[:, outputs] = to.yhat
+        found.bound[:, component.rows] = to.bound
+        found.varying[place] = to.varying
+    return found
 
 
 @dataclass(frozen=True)
@@ -55,31 +103,12 @@ class FactoredJacobian:
         Args:
             gradient: (B, d).
         """
-        size = len(gradient)
-        # An output in no row follows its prediction, or rests on a bound and moves with nothing.
-        yhat = np.where(self.solved.follows, gradient, 0.0)
-        bound = np.zeros_like(self.instance.bound)
-        varying = np.zeros_like(self.instance.varying)
-        for component, detail in self.solved.parts:
-            part = np.zeros((size, len(component.columns)))
-            part[:, : len(component.outputs)] = gradient[:, component.outputs]
-            own_yhat = np.zeros((size, len(component.outputs)))
-            own_bound = np.zeros((size, len(component.rows)))
-            own_varying = np.zeros((size, len(component.varying), len(component.columns)))
-            z = np.ascontiguousarray(self.solved.z[:, component.columns])
-            coefficients = np.ascontiguousarray(
-                self.instance.varying[:, component.varying][:, :, component.columns]
-            )
-            _vjp(
-                *(component.prepared, coefficients, detail, z, part),
-                *(own_yhat, own_bound, own_varying),
-            )
-            yhat[:, component.outputs] = own_yhat
-            bound[:, component.rows] = own_bound
-            if len(component.varying):
-                place = np.ix_(np.arange(size), component.varying, component.columns)
-                varying[place] = own_varying
-        return Gradients(yhat, bound, varying)
+        details = [detail for _, detail in self.solved.parts]
+
+        def one(index: int, component: Component, given: Given, to: Gradients) -> None:
+            _vjp(component.prepared, given.varying, details[index], given.z, given.gradient, *to)
+
+        return by_component(self.instance, self.solved, gradient, one)
 
     def dense(self) -> Array:
         """dy/dyhat, (B, d, d)."""

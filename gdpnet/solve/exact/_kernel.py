@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, typeof
 
-from gdpnet.solve.exact._arrays import Prepared
-from gdpnet.solve.exact._clauses import Logic, Tree, holds, new_tree
+from gdpnet.solve.exact._arrays import NO_ROWS, Prepared
+from gdpnet.solve.exact._block import Block, unpack
+from gdpnet.solve.exact._clauses import NO_LOGIC, Logic, Tree, holds, new_tree
 from gdpnet.solve.exact._dictionary import (
     FEASIBILITY,
     KINK,
@@ -44,6 +45,14 @@ class Workspace(NamedTuple):
     scale: Array  # (m,)
     largest: Array  # (m,)
     tree: Tree
+
+
+class Program(NamedTuple):
+    """What a thread works with, whatever the batch."""
+
+    prepared: Prepared
+    logic: Logic
+    work: Workspace
 
 
 class Detail(NamedTuple):
@@ -105,6 +114,14 @@ def new_workspace(prepared: Prepared, logic: Logic) -> Workspace:
     return Workspace(
         new_dictionary(n, m), rows, prepared.scale.copy(), prepared.largest.copy(), tree
     )
+
+
+_PROGRAM = typeof(Program(NO_ROWS, NO_LOGIC, new_workspace(NO_ROWS, NO_LOGIC)))
+
+
+def new_program(prepared: Prepared, logic: Logic) -> Block:
+    """A `Program` with a workspace of its own, as `run` takes it."""
+    return Block(Program(prepared, logic, new_workspace(prepared, logic)), _PROGRAM)
 
 
 @inner
@@ -269,15 +286,18 @@ def pass_through(detail, s, j):
 def _compile(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
     def run(
-        first, last, prepared, logic, active, varying, bound, yhat, weights, node_limit, tolerance,
-        work, progress, out, detail,
+        first, last, words, active, varying, bound, yhat, weights, node_limit, tolerance, progress,
+        out, detail,
     ):  # fmt: skip
         """Projects samples first..last-1 with one workspace; samples do not influence each other.
 
+        `words` are those of the block that `new_program` made.
         `progress[0]` is the sample at work; writing its number into `progress[1]` stops its search.
         """
         if first < 0:
             progress[0] = stamp  # never: it is here to be part of the cache's key
+        program = unpack(words, _PROGRAM)
+        prepared, logic, work = program.prepared, program.logic, program.work
         detailed = detail.column_state.shape[0] > 0
         for s in range(first, last):
             progress[0] = s
@@ -322,4 +342,6 @@ def _compile(stamp: int) -> Any:
     return run
 
 
-run = _compile(source_stamp("_dictionary", "_simplex", "_clauses", "_stack", "_search", "_kernel"))
+run = _compile(
+    source_stamp("_dictionary", "_simplex", "_clauses", "_stack", "_search", "_kernel", "_block")
+)

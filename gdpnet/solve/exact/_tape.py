@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import typeof
 
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._data import RuleData
+from gdpnet.solve.exact._block import Block, unpack
 from gdpnet.solve.exact._jit import Array, jit
 
 _OPERATIONS = (
@@ -81,8 +83,13 @@ class Instructions(NamedTuple):
     clause_register: Array
 
 
-def compile_instructions(data: RuleData) -> Instructions | None:
-    """The instructions of a rule model, or None where the tape cannot express it."""
+def compile_instructions(data: RuleData) -> Block | None:
+    """The `Instructions` of a rule model, or None where the tape cannot express it."""
+    instructions = _compile(data)
+    return None if instructions is None else Block(instructions, _INSTRUCTIONS)
+
+
+def _compile(data: RuleData) -> Instructions | None:
     writer = _Writer()
     try:
         conditions = [writer.register(c.tree) for c in data.conditions]
@@ -109,7 +116,7 @@ def compile_instructions(data: RuleData) -> Instructions | None:
         tape=writer.tape(),
         bound=bound,
         bound_terms=_terms(bound_terms),
-        varying=np.array([varying[row] for row in sorted(varying)]).reshape(-1, n),
+        varying=np.array([varying[row] for row in sorted(varying)]).reshape(len(varying), n),
         varying_terms=_terms([(place[i] * n + j, r, c) for i, j, r, c in left]),
         clause_start=starts.astype(np.int64),
         clause_register=np.array(registers, dtype=np.int64),
@@ -214,19 +221,27 @@ def run_tape(tape, x, value):
             value[r] = 1.0 - value[a]
 
 
+_NOTHING = RuleData((), (), 0, (), (), (), (), (), (), ())
+_INSTRUCTIONS = typeof(_compile(_NOTHING))
+
+
 @jit
-def instantiate(instructions, x, active, bound, varying):
+def instantiate(words, x, active, bound, varying):
     """Conditions, right sides and varying coefficients of a batch.
 
     Args:
-        instructions: of the rule model.
+        words: of the block of the rule model's instructions.
         x: (B, p).
         active: (B, clauses) bool, written.
         bound: (B, m), written.
-        varying: (B, k * n), written.
+        varying: (B, k, n), written.
+
+    Returns:
+        Whether all coefficients are finite numbers.
     """
+    instructions = unpack(words, _INSTRUCTIONS)
     value = np.empty(instructions.tape.code.size)
-    constant = instructions.varying.ravel()
+    total = 0.0  # of zeros, or NaN
     for s in range(x.shape[0]):
         run_tape(instructions.tape, x[s], value)
         for c in range(active.shape[1]):
@@ -238,7 +253,11 @@ def instantiate(instructions, x, active, bound, varying):
         terms = instructions.bound_terms
         for e in range(terms.to.size):
             bound[s, terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
-        varying[s] = constant
+            total += 0.0 * bound[s, terms.to[e]]
+        varying[s] = instructions.varying
+        flat = varying[s].ravel()
         terms = instructions.varying_terms
         for e in range(terms.to.size):
-            varying[s, terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
+            flat[terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
+            total += 0.0 * flat[terms.to[e]]
+    return total == 0.0

@@ -1,0 +1,261 @@
+"""CNF, partial DNF and their solvers: one run, one thread, the same samples.
+
+    python benchmarks/relaxations.py [--quick] [--out FILE]
+
+Times are medians; claims are ratios of this one run. All solvers' values are compared to 1e-7.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyomo.environ as pyo
+import torch
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+import gdpnet
+from gdpnet import Plan
+from gdpnet.convexify._layouts import Layouts
+from gdpnet.convexify._program import Program
+from gdpnet.errors import SolverError
+from gdpnet.solve import _highs
+from gdpnet.solve._exact import engine_of
+from gdpnet.study import load_model
+
+MODELS = Path(__file__).parents[1] / "models"
+THREE = Plan((("R1_hot", "R3_humid", "R5_demand_response"),))
+REPEATS = 5
+
+# Variables and constraints of the paper's table "LP size and inference-time scaling".
+PAPER = {
+    "CNF": {
+        1: (20, 67), 2: (34, 123.2), 3: (48, 179.3), 4: (62, 235.7), 5: (76, 292), 6: (87, 207),
+        7: (101, 241), 8: (115, 275), 9: (129, 309), 10: (143, 343),
+    },
+    "DNF": {
+        1: (23, 73.1), 2: (37, 129.5), 3: (65, 246.5), 4: (121, 491), 5: (233, 997),
+        6: (454, 1321), 7: (902, 2761), 8: (1798, 5769), 9: (3590, 12041), 10: (7174, 25097),
+    },
+}  # fmt: skip
+
+
+def median_seconds(function: Callable[[], object]) -> float:
+    """Median time of a call, after one call to warm up."""
+    function()
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+# ---- HiGHS, built anew for every sample ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Programs of a batch; solving makes a new HiGHS for every sample.
+
+    The numbers of all samples are ready beforehand, so only the solver's own work is timed.
+    """
+
+    samples: list[tuple[Program, np.ndarray]]
+    outside: np.ndarray
+
+    def solve(self) -> np.ndarray:
+        """Values of all samples."""
+        return np.array([_solve_cold(*sample) for sample in self.samples]) + self.outside
+
+
+def cold_programs(rules: gdpnet.RuleModel, plan: Plan, x: np.ndarray, yhat: np.ndarray) -> Cold:
+    """The programs of samples whose prediction breaks a rule."""
+    engine, layouts = engine_of(rules), Layouts(rules)
+    instance = engine.instantiate(x)
+    start = np.clip(yhat, rules.lower.numpy(), rules.upper.numpy())
+    samples = []
+    for s in range(len(x)):
+        number = layouts.planned(plan, instance.active[s], pruned=True)
+        program = layouts.program(number)
+        one = instance.take(np.array([s]))
+        moving = program.moving_values(program.parameters(one.bound, one.varying, start[s : s + 1]))
+        samples.append((program, moving[0]))
+    return Cold(samples, np.abs(start - yhat).sum(1))
+
+
+def _solve_cold(program: Program, moving: np.ndarray) -> float:
+    entries = len(program.value)
+    inside = program.moving < entries
+    value, bound = program.value.copy(), program.bound.copy()
+    value[program.moving[inside]] = moving[inside]
+    bound[program.moving[~inside] - entries] = moving[~inside]
+    cost = np.zeros(len(program.lower))
+    cost[program.distances] = 1.0
+    solver = _highs.new_solver()
+    rows = np.where(program.equality, bound, -np.inf), bound
+    solver.passModel(
+        _highs.sparse_model(
+            *(cost, program.lower, program.upper, *rows, program.start, program.column, value)
+        )
+    )
+    solver.run()
+    return solver.getInfo().objective_function_value
+
+
+# ---- parts of the benchmark ---------------------------------------------------------------------
+
+
+def solvers(batch: int) -> None:
+    """Cooling: time a sample of each solver on CNF and on a plan of three rules."""
+    model = load_model(MODELS / "cooling")
+    rules = model.build()
+    say(f"\n### Cooling, batch {batch}: microseconds a sample\n")
+    titles = [f"{name} {split}" for name in ("CNF", "three merged") for split in ("iid", "ood")]
+    say(f"| | {' | '.join(titles)} |")
+    say("|---|---|---|---|---|")
+    table: dict[str, list[float | None]] = {
+        name: [] for name in ("HiGHS cold", "HiGHS in place", "Gurobi in place", "dense", "exact")
+    }
+    for plan in (Plan.cnf(), THREE):
+        for split in ("iid", "ood"):
+            x, yhat = broken_samples(model, rules, split, batch)
+            few = min(batch, 256)  # a cold or Gurobi run of thousands would only take longer
+            cold = cold_programs(rules, plan, x[:few].numpy(), yhat[:few].numpy())
+            values = {"HiGHS cold": cold.solve()}
+            table["HiGHS cold"].append(median_seconds(cold.solve) / few)
+            for name, solver, count in (
+                ("HiGHS in place", "highs", few),
+                ("Gurobi in place", "gurobi", few),
+                ("dense", "dense", batch),
+            ):
+                call = _projector(rules, yhat[:count], x[:count], relaxation=plan, solver=solver)
+                try:
+                    values[name] = call().value.numpy()
+                    table[name].append(median_seconds(call) / count)
+                except SolverError:
+                    table[name].append(None)
+            reference = values["HiGHS cold"]
+            for name, value in values.items():
+                worst = np.abs(value[:few] - reference).max()
+                assert worst < 1e-7, f"{name} differs by {worst:.1e}"
+            call = _projector(rules, yhat, x)
+            assert (call().value.numpy()[:few] >= reference - 1e-7).all()
+            table["exact"].append(median_seconds(call) / batch)
+    for name, times in table.items():
+        cells = []
+        for k, taken in enumerate(times):
+            base = {"HiGHS in place": "HiGHS cold", "dense": "HiGHS in place"}.get(name)
+            ratio = f" ({table[base][k] / taken:.1f} times)" if base and taken else ""
+            cells.append(f"{1e6 * taken:.1f}{ratio}" if taken else "no licence")
+        say(f"| {name} | {' | '.join(cells)} |")
+    say(
+        "\nPredictions that break a rule only. Ratios: HiGHS in place over cold, dense over HiGHS "
+        "in place. Exact: the DNF, not written down. All values equal to 1e-7."
+    )
+
+
+def broken_samples(
+    model: object, rules: gdpnet.RuleModel, split: str, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Samples with a rule or global constraint broken, which need a program."""
+    x = model.sample(3 * count, split=split, seed=0)[0]
+    yhat = torch.from_numpy(np.random.default_rng(0).uniform(0, 1, (3 * count, 3)))
+    broken = (~rules.satisfied(x, yhat, 1e-9)).nonzero().flatten()[:count]
+    assert len(broken) == count
+    return x[broken], yhat[broken]
+
+
+def _projector(
+    rules: gdpnet.RuleModel, yhat: torch.Tensor, x: torch.Tensor, **how: object
+) -> Callable[[], gdpnet.Projection]:
+    return lambda: gdpnet.project(rules, yhat, x, threads=1, **how)
+
+
+def compiling() -> None:
+    """Cooling: assembling the programs of all patterns of 2,000 samples, and solving them cold."""
+    model = load_model(MODELS / "cooling")
+    say("\n### Cooling: compiling all patterns met by 2,000 samples\n")
+    say("| | patterns | compile, s | solve the 2,000 cold, s | ratio |")
+    say("|---|---|---|---|---|")
+    for name, plan in (("CNF", Plan.cnf()), ("three merged", THREE)):
+        for split in ("iid", "ood"):
+            rules = model.build()
+            x, yhat = broken_samples(model, rules, split, 2000)
+            engine = engine_of(rules)
+            active = engine.instantiate(x.numpy().copy()).active
+            patterns = np.unique(active, axis=0)
+
+            def compile_all(patterns=patterns, plan=plan, rules=rules) -> None:
+                layouts = Layouts(rules)
+                for pattern in patterns:
+                    layouts.program(layouts.planned(plan, pattern, pruned=True))
+
+            taken = median_seconds(compile_all)
+            cold = cold_programs(rules, plan, x.numpy().copy(), yhat.numpy().copy())
+            start = time.perf_counter()
+            cold.solve()
+            solved = time.perf_counter() - start
+            say(
+                f"| {name} {split} | {len(patterns)} | {taken:.3f} | {solved:.2f} | "
+                f"{solved / taken:.1f} |"
+            )
+
+
+def sizes(most: int) -> None:
+    """k two-term rules, d = 3: the Pyomo LP beside the paper's counts."""
+    say("\n### Sizes of the Pyomo LP, models/stress, no product left out\n")
+    say("| k | form | variables | paper | rows | paper | bounds | nonzeros | seconds |")
+    say("|---|---|---|---|---|---|---|---|---|")
+    model = load_model(MODELS / "stress")
+    for k in range(1, most + 1):
+        rules = model.build(k=k)
+        x = model.module.sample(1, split="iid", seed=0, k=k)[0][0].tolist()
+        for form in ("CNF", "DNF"):
+            start = time.perf_counter()
+            lp = gdpnet.convexify(rules, relaxation=form.lower(), x=x, yhat=[0.5] * 3, prune=False)
+            taken = time.perf_counter() - start
+            variables, rows, bounds, nonzeros = count(lp)
+            theirs = PAPER[form][k]
+            say(
+                f"| {k} | {form} | {variables} | {theirs[0]} | {rows} | {theirs[1]:g} | {bounds} | "
+                f"{nonzeros} | {taken:.2f} |"
+            )
+
+
+def count(lp: pyo.ConcreteModel) -> tuple[int, int, int, int]:
+    """Variables, rows, finite bounds of variables, nonzeros."""
+    form = LinearStandardFormCompiler().write(lp, mixed_form=True)
+    bounds = sum((v.lb is not None) + (v.ub is not None) for v in form.columns)
+    return len(form.columns), form.A.shape[0], bounds, form.A.nnz
+
+
+_said: list[str] = []
+
+
+def say(line: str) -> None:
+    """Print a line and keep it for --out."""
+    print(line, flush=True)
+    _said.append(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one batch, sizes up to k = 6")
+    parser.add_argument("--out", type=Path, help="write the tables to this file as well")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    gdpnet.warmup()
+    for batch in (256,) if arguments.quick else (256, 4096):
+        solvers(batch)
+    compiling()
+    sizes(6 if arguments.quick else 10)
+    if arguments.out:
+        arguments.out.write_text("\n".join(_said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

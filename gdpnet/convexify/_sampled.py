@@ -1,0 +1,213 @@
+"""Rules at sampled inputs and predictions: what any few of them cost by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gdpnet.rules._data import Clause, RuleData
+from gdpnet.rules.model import RuleModel
+
+if TYPE_CHECKING:
+    from gdpnet.solve.exact import ExactEngine, Instance
+
+# Samples of a pattern of active rules at which products are tried, and pairs of disjuncts.
+_TRIED = 16
+
+
+class Sampled:
+    """A rule model with a batch of inputs and predictions.
+
+    Args:
+        rules: the rules.
+        x: inputs, `batch x p`.
+        yhat: predictions, `batch x d`.
+
+    Attributes:
+        active: which rules apply, bool `batch x rules`.
+        patterns: different rows of `active`, bool `patterns x rules`.
+    """
+
+    def __init__(self, rules: RuleModel, x: np.ndarray, yhat: np.ndarray) -> None:
+        from gdpnet.solve._exact import engine_of
+
+        self.rules, self.x, self.yhat = rules, x, yhat
+        self.engine: ExactEngine = engine_of(rules)
+        self.instance: Instance = self.engine.instantiate(x)
+        self.active = self.instance.active[:, self.engine.rule_clauses]
+        self.patterns, pattern = np.unique(self.active, axis=0, return_inverse=True)
+        self.pattern: np.ndarray = pattern.ravel()
+        self._weights = np.ones(yhat.shape[1])
+        self._distances: dict[tuple[int, ...], np.ndarray] = {}
+        self._products: dict[tuple[int, ...], np.ndarray] = {}
+
+    def distance(self, cluster: Sequence[int]) -> np.ndarray:
+        """Distance to the points that satisfy the rules of a cluster, whatever the others say.
+
+        No relaxation that merges the cluster has a smaller value.
+
+        Returns:
+            `batch`; inf where the rules contradict each other.
+        """
+        key = tuple(sorted(cluster))
+        if key not in self._distances:
+            from gdpnet.solve._results import Options
+
+            options = Options(self._weights, tolerance=0.0, threads=1)
+            only = _with_activity(self.instance, self._only(key))
+            self._distances[key] = self.engine.project(only, self.yhat, options).distance
+        return self._distances[key]
+
+    def products(self, cluster: Sequence[int], most: int) -> np.ndarray:
+        """Products of a cluster that are not empty for some sample, for each pattern.
+
+        Args:
+            cluster: its rules.
+            most: where there are more, `most + 1` is returned.
+
+        Returns:
+            `patterns`; 0 where no rule of the cluster is active.
+        """
+        key = (*sorted(cluster), most)
+        if key not in self._products:
+            self._products[key] = np.minimum(self._count(cluster, most), most + 1)
+        return self._products[key]
+
+    def _count(self, cluster: Sequence[int], most: int) -> np.ndarray:
+        from gdpnet.solve.exact import products_within
+
+        samples = self._few_of_each
+        part = _with_activity(self.instance.take(samples), self._only(cluster)[samples])
+        reach = np.full((len(self.engine.components), len(samples)), np.inf)
+        counts = np.ones(len(self.patterns), dtype=np.int64)
+        listed = products_within(
+            self.engine, part, self.yhat[samples], self._weights, reach, most + 1
+        )
+        own = [literal - 1 for literal in _booleans(self.rules.data, cluster)]
+        for products in listed:
+            columns = np.isin(products.component.booleans, own)
+            if not columns.any():
+                continue
+            met = np.arange(most + 1) < products.count[:, None]
+            for p in range(len(self.patterns)):
+                here = self.pattern[samples] == p
+                # Programs are shared by the samples of a pattern, so it is their union that counts.
+                chosen = products.assignment[here][met[here]][:, columns]
+                unknown = (products.count[here] < 0).any()
+                counts[p] *= most + 1 if unknown else len(np.unique(chosen, axis=0))
+        counts[~self.patterns[:, list(cluster)].any(1)] = 0
+        return counts
+
+    @cached_property
+    def _few_of_each(self) -> np.ndarray:
+        """A few samples of each pattern, with different inputs."""
+        if not self.x.shape[1]:
+            return np.arange(1)
+        first = np.unique(self.x, axis=0, return_index=True)[1]
+        pattern = self.pattern[first]
+        return np.concatenate([_spread(first[pattern == p]) for p in range(len(self.patterns))])
+
+    def _only(self, cluster: Sequence[int]) -> np.ndarray:
+        """Activity of clauses where only the rules of a cluster matter, bool `batch x clauses`."""
+        kept = clauses_about(self.rules.data, cluster)
+        active = np.zeros_like(self.instance.active)
+        active[:, kept] = self.instance.active[:, kept]
+        return active
+
+    def pair_value(self, one: int, other: int, samples: np.ndarray) -> np.ndarray:
+        """Value of the relaxation of two rules, each convexified by itself, `samples`."""
+        from gdpnet.solve import project
+
+        pair = RuleModel.from_data(about(self.rules.data, (one, other)))
+        x = torch.from_numpy(self.x[samples]) if self.rules.input_names else None
+        yhat = torch.from_numpy(self.yhat[samples])
+        return project(pair, yhat, x, relaxation="cnf").value.numpy()
+
+    def empty_pairs(self, one: int, other: int, samples: np.ndarray) -> float:
+        """Share of the pairs of disjuncts of two rules that no output satisfies."""
+        from gdpnet.solve._results import Options
+        from gdpnet.solve.exact import NO_SOLUTION
+
+        engine, place = self._single_choices
+        data, samples = self.rules.data, _spread(samples)
+        clauses = [data.clauses[data.rules[r].clause].literals for r in (one, other)]
+        instance = engine.instantiate(self.x[samples])
+        logic = _logic_about(engine.data, _booleans(data, (one, other)))
+        always = [k for k, c in enumerate(engine.data.clauses) if c.guard >= 0 and not c.logic]
+        base = np.zeros_like(instance.active)
+        base[:, [*always, *logic]] = instance.active[:, [*always, *logic]]
+        options = Options(self._weights, tolerance=0.0, threads=1)
+        empty: list[float] = []
+        for first in clauses[0]:
+            for second in clauses[1]:
+                chosen = base.copy()
+                chosen[:, [place[first], place[second]]] = True
+                part = _with_activity(instance, chosen)
+                solved = engine.project(part, self.yhat[samples], options)
+                empty.append(float((solved.status == NO_SOLUTION).mean()))
+        return float(np.mean(empty))
+
+    @cached_property
+    def _single_choices(self) -> tuple[ExactEngine, dict[int, int]]:
+        """Rules in which every disjunct is a clause, and the clause of each literal."""
+        from gdpnet.solve.exact import ExactEngine
+
+        data = self.rules.data
+        top = {rule.clause for rule in data.rules}
+        literals = [literal for k in sorted(top) for literal in data.clauses[k].literals]
+        rest = [c for k, c in enumerate(data.clauses) if k not in top]
+        single = [Clause(str(literal), (literal,)) for literal in literals]
+        choices = replace(data, rules=(), clauses=(*rest, *single))
+        place = {literal: len(rest) + k for k, literal in enumerate(literals)}
+        return ExactEngine(RuleModel.from_data(choices)), place
+
+
+def about(data: RuleData, rules: Sequence[int]) -> RuleData:
+    """The same model with some of its rules only."""
+    kept = clauses_about(data, rules)
+    place = {k: new for new, k in enumerate(kept)}
+    return replace(
+        data,
+        clauses=tuple(data.clauses[k] for k in kept),
+        rules=tuple(replace(data.rules[r], clause=place[data.rules[r].clause]) for r in rules),
+    )
+
+
+def clauses_about(data: RuleData, rules: Sequence[int]) -> list[int]:
+    """Clauses of some rules, nested ones included, and the logic that names no other rule."""
+    own = {k for r in rules for k in data.subtree(data.rules[r].clause)}
+    return sorted({*own, *_logic_about(data, _booleans(data, rules))})
+
+
+def _booleans(data: RuleData, rules: Sequence[int]) -> set[int]:
+    return {
+        literal
+        for r in rules
+        for k in data.subtree(data.rules[r].clause)
+        for literal in data.clauses[k].literals
+    }
+
+
+def _logic_about(data: RuleData, booleans: set[int]) -> list[int]:
+    named = {abs(literal) for c in data.clauses if not c.logic for literal in c.literals}
+    return [
+        k
+        for k, c in enumerate(data.clauses)
+        if c.logic and named & {abs(literal) for literal in c.literals} <= booleans
+    ]
+
+
+def _with_activity(instance: Instance, active: np.ndarray) -> Instance:
+    return instance._replace(active=active)
+
+
+def _spread(samples: np.ndarray) -> np.ndarray:
+    """At most a few samples, evenly taken."""
+    if len(samples) <= _TRIED:
+        return samples
+    return samples[np.linspace(0, len(samples) - 1, _TRIED).astype(int)]

@@ -1,0 +1,160 @@
+"""ProjectionLayer: rules as the last layer of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, overload
+
+import torch
+from torch import nn
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.errors import InputError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._projector import Projector
+from gdpnet.solve.projection import Projection, ProjectionInfo
+
+
+class ProjectionLayer(nn.Module):
+    """Moves predictions to the nearest outputs that satisfy the rules.
+
+    It has no parameters. Any leading batch shape, type and device pass through; solving is done in
+    float64 on the CPU. One layer may be called from several threads.
+
+    Args:
+        rules: the rules.
+        relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"auto"`.
+        solver: see `gdpnet.project`.
+        gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
+            `gdpnet.sensitivity`; see `docs/gradients.md` for how to choose.
+        **keywords: `forward`, `weights`, `tie`, `strict`, `node_limit`, `time_limit`, `threads`,
+            `on_conflict`, `on_invalid` as in `gdpnet.project`.
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet, torch
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> layer = gdpnet.ProjectionLayer(gdpnet.RuleModel(m, outputs=[m.y]))
+        >>> layer(torch.tensor([[4.5], [8.0]])).tolist()
+        [[3.0], [8.0]]
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 1), layer)
+        >>> network(torch.zeros(5, 2)).shape
+        torch.Size([5, 1])
+    """
+
+    def __init__(
+        self,
+        rules: RuleModel,
+        relaxation: str | Plan = "dnf",
+        solver: str = "auto",
+        gradient: Any = "auto",
+        **keywords: Any,
+    ) -> None:
+        super().__init__()
+        unknown = set(keywords) - _KEYWORDS
+        if unknown:
+            raise InputError(
+                f"ProjectionLayer: unknown keyword {', '.join(map(repr, sorted(unknown)))}; "
+                f"expected some of {', '.join(sorted(_KEYWORDS))}."
+            )
+        self._keywords = keywords
+        self._projector = Projector(
+            rules, relaxation=relaxation, solver=solver, gradient=gradient, **keywords
+        )
+
+    @property
+    def rules(self) -> RuleModel:
+        """The rules."""
+        return self._projector.rules
+
+    @overload
+    def forward(
+        self, yhat: torch.Tensor, x: torch.Tensor | None = None, *, return_info: Literal[True]
+    ) -> tuple[torch.Tensor, ProjectionInfo]: ...
+
+    @overload
+    def forward(
+        self,
+        yhat: torch.Tensor,
+        x: torch.Tensor | None = None,
+        *,
+        return_info: Literal[False] = False,
+    ) -> torch.Tensor: ...
+
+    @torch.compiler.disable  # solving is no matter for a compiler of tensor programs
+    def forward(
+        self, yhat: torch.Tensor, x: torch.Tensor | None = None, *, return_info: bool = False
+    ) -> torch.Tensor | tuple[torch.Tensor, ProjectionInfo]:
+        """The nearest outputs.
+
+        Args:
+            yhat: predictions, `... x d`.
+            x: inputs of the rules, `... x p`, or `p` for all samples; None where they have none.
+            return_info: also return how it went: status, nodes, timing and so on.
+
+        Returns:
+            y, `... x d`, in the type and on the device of yhat; with `return_info` also the info.
+        """
+        projection = self.project(yhat, x)
+        return (projection.y, projection.info) if return_info else projection.y
+
+    def project(self, yhat: torch.Tensor, x: torch.Tensor | None = None) -> Projection:
+        """As `gdpnet.project` with this layer's keywords: y, distance, status, disjuncts.
+
+        Args:
+            yhat: predictions, `... x d`.
+            x: inputs of the rules, `... x p`.
+        """
+        return self._projector(yhat, x)
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses of `repr`."""
+        projector = self._projector
+        count = len(self.rules.names)
+        parts = [
+            f"{count} rule{'' if count == 1 else 's'}, d={self.rules.data.outputs}",
+            f"relaxation={projector.relaxation!r}",
+            f"solver={projector.solver!r}",
+            f"gradient={projector.sensitivity!r}",
+        ]
+        return ", ".join(parts + [f"{key}={value!r}" for key, value in self._keywords.items()])
+
+    # ---- checkpoints ---------------------------------------------------------------------
+
+    def get_extra_state(self) -> dict[str, str]:
+        """What a checkpoint keeps of the layer: the fingerprint of its rules."""
+        return {"rules": self.rules.fingerprint}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Refuse a checkpoint of other rules."""
+        found = state.get("rules") if isinstance(state, Mapping) else None
+        if found is not None and found != self.rules.fingerprint:
+            raise InputError(
+                f"This checkpoint was trained with other rules (fingerprint {found[:12]}..., here "
+                f"{self.rules.fingerprint[:12]}...). Build the layer from the rules it was trained "
+                "with, or delete the key that ends in '_extra_state' from the checkpoint."
+            )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        metadata: Any,
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
+    ) -> None:
+        known: list[str] = []
+        super()._load_from_state_dict(
+            state_dict, prefix, metadata, strict, known, unexpected, errors
+        )
+        # A network that was trained without rules, or before they were added, may get them.
+        missing += [key for key in known if not key.endswith("_extra_state")]
+
+
+_KEYWORDS = {
+    *("forward", "weights", "tie", "strict", "node_limit", "time_limit", "threads"),
+    *("on_conflict", "on_invalid"),
+}

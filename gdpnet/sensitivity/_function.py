@@ -1,0 +1,111 @@
+"""The projection as a node of torch's graph: its backward pass asks a sensitivity."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from gdpnet.errors import ZeroGradientWarning
+from gdpnet.rules.model import RuleModel
+from gdpnet.sensitivity.gradients import Backward
+
+
+class Solution:
+    """Outputs that were computed already, and their derivative.
+
+    Args:
+        rules: the rules.
+        y: outputs in the caller's shape and type.
+        backward: the derivative, over the flat batch in float64.
+        seconds: where the time of the backward pass is added.
+    """
+
+    def __init__(
+        self, rules: RuleModel, y: torch.Tensor, backward: Backward, seconds: dict[str, float]
+    ) -> None:
+        self.rules = rules
+        self.y = y
+        self.backward = backward
+        self.seconds = seconds
+
+    def attach(self, yhat: Any, x: Any) -> torch.Tensor:
+        """The outputs as a function of prediction and inputs.
+
+        Args:
+            yhat: prediction as given, `... x d`.
+            x: inputs as given, `... x p` or `p`; None where there are none.
+        """
+        tensor = x if isinstance(x, torch.Tensor) else None
+        if not isinstance(yhat, torch.Tensor):  # only the inputs carry a gradient
+            yhat = self.y.detach()
+        y: torch.Tensor = _Project.apply(yhat, tensor, self)
+        return y
+
+
+class _Project(torch.autograd.Function):
+    @staticmethod
+    def forward(yhat: torch.Tensor, x: torch.Tensor | None, solution: Solution) -> torch.Tensor:
+        return solution.y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        yhat, x, ctx.solution = inputs
+        ctx.yhat_like = yhat.dtype, yhat.device
+        ctx.save_for_backward(x if x is not None and x.requires_grad else None)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        started = time.perf_counter()
+        solution: Solution = ctx.solution
+        (x,) = ctx.saved_tensors
+        incoming = gradient.detach().reshape(-1, gradient.shape[-1])
+        flat = np.ascontiguousarray(incoming.to("cpu", torch.float64).numpy())
+        found = solution.backward.vjp(flat)
+        to_yhat = None
+        if ctx.needs_input_grad[0]:
+            dtype, device = ctx.yhat_like
+            to_yhat = torch.from_numpy(found.yhat).to(device, dtype).reshape(gradient.shape)
+            _warn_of_zeros(flat, found.yhat)
+        to_x = None if x is None else _through_rows(solution.rules, x, gradient.shape[:-1], found)
+        spent = time.perf_counter() - started
+        solution.seconds["backward"] = solution.seconds.get("backward", 0.0) + spent
+        return to_yhat, to_x, None
+
+
+def _through_rows(
+    rules: RuleModel, x: torch.Tensor, shape: torch.Size, found: Any
+) -> torch.Tensor | None:
+    """Gradient with respect to the inputs, through right sides and coefficients of the rows.
+
+    Which rules apply is a step in x: it contributes nothing.
+    """
+    leaf = x.detach().requires_grad_()
+    with torch.enable_grad():
+        flat = leaf.expand(*shape, leaf.shape[-1]).reshape(-1, leaf.shape[-1])
+        usable = flat.isfinite().all(1, keepdim=True)
+        values = rules.table.evaluate(torch.where(usable, flat, 0.0).double())
+        pairs = [(values.bound, found.bound), (values.coefficients, found.varying)]
+        pairs = [(value, to) for value, to in pairs if value.requires_grad]
+        if not pairs:
+            return torch.zeros_like(x)
+        to = [torch.from_numpy(np.ascontiguousarray(to)).to(x.device) for _, to in pairs]
+        (gradient,) = torch.autograd.grad([value for value, _ in pairs], leaf, to)
+    return gradient
+
+
+def _warn_of_zeros(incoming: np.ndarray, outgoing: np.ndarray) -> None:
+    if outgoing.any() or not incoming.any():
+        return
+    warnings.warn(
+        f"The gradient of all {len(outgoing)} samples of a batch is zero behind the projection: "
+        "the rules hold every output in place. gradient='straight_through' or "
+        "gdpnet.Mixed('qp', 'straight_through') let the loss through.",
+        ZeroGradientWarning,
+        stacklevel=2,
+    )

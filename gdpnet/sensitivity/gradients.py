@@ -1,0 +1,287 @@
+"""The sensitivities a user chooses from."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.errors import InputError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._gradients import Gradients
+from gdpnet.solve._results import Array, Options, Results
+from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.solve.exact import ExactEngine, Instance, Solved
+
+
+_SATISFIED, _CONFLICT, _ERROR = map(int, (Status.SATISFIED, Status.CONFLICT, Status.ERROR))
+
+
+class Projected(NamedTuple):
+    """A batch that was projected: what a sensitivity looks at.
+
+    Attributes:
+        rules: the rules.
+        relaxation: as asked for.
+        x: inputs, (B, p).
+        yhat: predictions as given, (B, d).
+        results: what was found.
+        options: how it was found.
+    """
+
+    rules: RuleModel
+    relaxation: str | Plan
+    x: Array
+    yhat: Array
+    results: Results
+    options: Options
+
+
+class Backward(Protocol):
+    """Derivative of a batch of projections."""
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+
+
+class Sensitivity(ABC):
+    """How gradients pass a projection."""
+
+    needs_dictionaries: ClassVar[bool] = True
+    """Whether the solver has to keep its final bases."""
+
+    @abstractmethod
+    def backward(self, projected: Projected) -> Backward:
+        """The derivative of a batch."""
+
+
+@dataclass(frozen=True)
+class Vertex(Sensitivity):
+    """The exact Jacobian of the projection, from the final basis of the solver.
+
+    The identity where an output follows its prediction, minus the tableau where tight rows
+    determine it, zero where it rests on a bound. Outputs that rules hold in place get no gradient.
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet, torch
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var([1, 2], bounds=(0, 1))
+        >>> m.total = pyo.Constraint(expr=m.y[1] + 2 * m.y[2] <= 1)
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> yhat = torch.tensor([[0.6, 0.6]], requires_grad=True)
+        >>> gdpnet.project(rules, yhat, gradient=gdpnet.Vertex()).y.sum().backward()
+        >>> yhat.grad.tolist()
+        [[0.5, 0.0]]
+    """
+
+    def backward(self, projected: Projected) -> Backward:
+        """The derivative of a batch."""
+        if projected.results.derivative is not None:
+            return projected.results.derivative
+        from gdpnet.solve.exact import FaceJacobian, FactoredJacobian
+
+        _, instance, solved = exact_solution(projected)
+        if projected.options.tie == "least_norm":
+            return FaceJacobian(instance, solved, projected.yhat, projected.options.weights)
+        return FactoredJacobian(instance, solved, projected.rules.data.outputs)
+
+
+@dataclass(frozen=True)
+class QP(Sensitivity):
+    """The gradient of the same program with a quadratic term `eps / 2` on its variables.
+
+    The paper's. Where the nearest point is unique and no other disjunct is about as near it is the
+    gradient of `Vertex`; near a tie between disjuncts it lets the loss feel both sides, with a
+    slope of about 0.2 / eps, and where many points are equally near it shares the gradient among
+    them. The output itself is never regularised (but see `forward="qp"` of `gdpnet.project`).
+
+    For the DNF the program is that of the products of disjuncts within the band that can have
+    weight; where there are more than `cap` of them the nearest distinct ones are taken, and
+    `info.capped` tells. Distances count in units of the heaviest output's weight.
+
+    Args:
+        eps: size of the quadratic term.
+        cap: most products of a sample.
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet, torch
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> yhat = torch.tensor([[4.999]], dtype=torch.float64, requires_grad=True)
+        >>> gdpnet.project(rules, yhat, gradient=gdpnet.QP(1e-2)).y.sum().backward()
+        >>> bool(yhat.grad > 1)
+        True
+    """
+
+    eps: float = 1e-2
+    cap: int = 64
+
+    def __post_init__(self) -> None:
+        _check_positive("QP: eps", self.eps)
+        if not isinstance(self.cap, int) or isinstance(self.cap, bool) or self.cap < 1:
+            raise InputError(f"QP: cap: expected a whole number >= 1, got {self.cap!r}.")
+
+    def backward(self, projected: Projected) -> Any:
+        """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
+        if projected.relaxation == "dnf":
+            from gdpnet.sensitivity._qp import solve_qp
+
+            engine, instance, solved = exact_solution(projected)
+            return solve_qp(
+                *(engine, instance, projected.yhat, projected.options, solved),
+                *(float(self.eps), self.cap),
+            )
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class StraightThrough(Sensitivity):
+    """The identity: the gradient passes as if nothing had been projected.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.StraightThrough()
+        StraightThrough()
+    """
+
+    needs_dictionaries: ClassVar[bool] = False
+
+    def backward(self, projected: Projected) -> Backward:
+        """The derivative of a batch."""
+        return _Identity(projected.rules)
+
+
+@dataclass(frozen=True)
+class Mixed(Sensitivity):
+    """`alpha` times one sensitivity plus `1 - alpha` times another.
+
+    Args:
+        first: a sensitivity, or its name.
+        second: a sensitivity, or its name.
+        alpha: share of the first, from 0 to 1.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.Mixed("qp", "straight_through", 0.25)
+        Mixed(first=QP(eps=0.01, cap=64), second=StraightThrough(), alpha=0.25)
+    """
+
+    first: Sensitivity
+    second: Sensitivity = field(default_factory=StraightThrough)
+    alpha: float = 0.25
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", sensitivity_of(self.first, "Mixed: first"))
+        object.__setattr__(self, "second", sensitivity_of(self.second, "Mixed: second"))
+        if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
+            raise InputError(f"Mixed: alpha: expected a number from 0 to 1, got {self.alpha!r}.")
+
+    def backward(self, projected: Projected) -> Backward:
+        """The derivative of a batch."""
+        parts = self.first.backward(projected), self.second.backward(projected)
+        return _Sum(*parts, float(self.alpha))
+
+
+def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]:
+    """The exact engine's own answer with its dictionaries, solved for where it was not asked."""
+    from gdpnet.solve._exact import engine_of
+
+    engine, results = engine_of(projected.rules), projected.results
+    instance = results.instance
+    if instance is None:
+        instance = engine.instantiate(projected.x)
+    if results.solved is not None and results.solved.detailed:
+        return engine, instance, results.solved
+    return engine, instance, engine.project(instance, projected.yhat, projected.options, True)
+
+
+class _Identity:
+    def __init__(self, rules: RuleModel) -> None:
+        self._rules = rules
+
+    def vjp(self, gradient: Array) -> Gradients:
+        data, size = self._rules.data, len(gradient)
+        k = len(self._rules.table.varying)
+        rows = np.zeros((size, len(data.rows)))
+        return Gradients(gradient.copy(), rows, np.zeros((size, k, len(data.columns))))
+
+
+class _Sum:
+    def __init__(self, first: Backward, second: Backward, alpha: float) -> None:
+        self._first, self._second, self._alpha = first, second, alpha
+
+    def vjp(self, gradient: Array) -> Gradients:
+        pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
+        return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
+
+
+class Derivative:
+    """The derivative of a batch, made when it is first needed.
+
+    Where no rule moved the prediction, the rules contradict each other, or the search was not
+    finished, the gradient passes unchanged; a sample that could not be used gets none.
+
+    Args:
+        sensitivity: how gradients pass.
+        projected: the batch.
+    """
+
+    def __init__(self, sensitivity: Sensitivity, projected: Projected) -> None:
+        self.sensitivity = sensitivity
+        self.projected = projected
+
+    @cached_property
+    def backward(self) -> Any:
+        """What the sensitivity makes of the batch."""
+        return self.sensitivity.backward(self.projected)
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        status = self.projected.results.status
+        unusable = status == _ERROR
+        passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable
+        passed |= self.projected.results.unfinished
+        if unusable.any():
+            gradient = np.where(unusable[:, None], 0.0, gradient)
+        found: Gradients = self.backward.vjp(gradient)
+        if passed.any():
+            found.yhat[passed] = gradient[passed]
+            found.bound[passed] = 0.0
+            found.varying[passed] = 0.0
+        return found
+
+
+def sensitivity_of(gradient: Any, what: str = "gradient") -> Sensitivity:
+    """A sensitivity from what a user may write: an object, or the name of one."""
+    if isinstance(gradient, Sensitivity):
+        return gradient
+    if isinstance(gradient, str) and gradient in _NAMES:
+        return _NAMES[gradient]
+    raise InputError(
+        f"{what}: expected one of {', '.join(map(repr, _NAMES))} or an object such as "
+        f"gdpnet.QP(eps=1e-2), got {gradient!r}."
+    )
+
+
+def _check_positive(what: str, value: Any) -> None:
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    if not good or not 0 < float(value) < math.inf:
+        raise InputError(f"{what}: expected a positive number, got {value!r}.")
+
+
+_NAMES: dict[str, Sensitivity] = {
+    "auto": Mixed(QP(), StraightThrough(), 0.5),
+    "qp": QP(),
+    "vertex": Vertex(),
+    "straight_through": StraightThrough(),
+}

@@ -1,0 +1,155 @@
+"""What moved a prediction: the projection, told by rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from gdpnet.rules import _describe
+from gdpnet.rules._atoms import format_number
+from gdpnet.rules._explain import ActiveRule, Explanation, Move, TightRow
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._arguments import weights_of
+from gdpnet.solve._project import project
+from gdpnet.solve._projector import TOLERANCE
+from gdpnet.solve._results import SOLVER_NAMES
+from gdpnet.solve.projection import Projection
+from gdpnet.solve.status import Status
+
+# Relative to max(1, |bound|): what counts as being at a bound, or at a row.
+_AT = 1e-7
+_EXACT = SOLVER_NAMES.index("exact")
+
+
+def explain(rules: RuleModel, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
+    """One explanation for each sample of the flattened batch."""
+    p = project(rules, yhat, x, weights=weights)
+    told = _Teller(rules, p, weights_of(weights, rules)[0], rules.violation(x, yhat))
+    return [told.sample(i) for i in range(len(told.y))]
+
+
+class _Teller:
+    """A projected batch, and what is needed to tell of its samples."""
+
+    def __init__(
+        self, rules: RuleModel, p: Projection, weights: np.ndarray, violation: torch.Tensor
+    ) -> None:
+        self.rules = rules
+        self.weights = weights
+        batch, results = p._batch, p._results
+        self.x = batch.x.detach()
+        self.yhat = batch.y.detach().cpu().numpy()
+        self.y = results.y  # before it was rounded to the caller's type
+        self.distance = p.distance.reshape(-1).tolist()
+        self.status = [Status(code) for code in results.status.tolist()]
+        self.tolerance = TOLERANCE.get(batch.dtype, 1e-6)
+        self.violation = violation.reshape(len(self.y), len(rules.names)).tolist()
+        self.disjunct = results.disjunct(rules)
+        self.active = results.active
+        self.values = rules.evaluate(self.x).rows
+        # A vertex of the exact engine comes with its multipliers, other answers do not.
+        self.known = (results.status == Status.PROJECTED) & (results.solver == _EXACT)
+        self.tight = results.tight(rules) if rules.data.rows else None
+        self.rule_of = {
+            row: r
+            for r, rule in enumerate(rules.data.rules)
+            for row in rules.data.rows_below(rule.clause)
+        }
+
+    def sample(self, i: int) -> Explanation:
+        status = self.status[i]
+        rows = list(self._rows(i))
+        conflict: tuple[str, ...] = ()
+        if status is Status.CONFLICT:
+            found = self.rules.explain_conflict(self.x[i] if self.rules.input_names else None)
+            conflict = tuple(map(str, found))
+        always = [row for k, row in rows if k not in self.rule_of and row.rate != 0.0]
+        return Explanation(
+            status=status.name,
+            message=status.message,
+            distance=self.distance[i],
+            y=tuple(self.y[i].tolist()),
+            moved=self._moves(i),
+            rules=tuple(
+                self._rule(i, r, [row for k, row in rows if self.rule_of.get(k) == r])
+                for r in np.flatnonzero(self.active[i]).tolist()
+            ),
+            always=(*always, *self._bounds(i, rows)),
+            conflict=conflict,
+        )
+
+    def _moves(self, i: int) -> tuple[Move, ...]:
+        pairs = zip(self.rules.output_names, self.yhat[i].tolist(), self.y[i].tolist(), strict=True)
+        moves = [Move(name, before, after) for name, before, after in pairs if before != after]
+        return tuple(sorted(moves, key=lambda move: -abs(move.after - move.before)))
+
+    def _rule(self, i: int, r: int, tight: list[TightRow]) -> ActiveRule:
+        data = self.rules.data
+        rule = data.rules[r]
+        position = int(self.disjunct[i, r])
+        name = None
+        if position >= 0:
+            literal = data.clauses[rule.clause].literals[rule.positions.index(position)]
+            name = data.booleans[literal - 1].name
+        violation = self.violation[i][r]
+        return ActiveRule(rule.name, violation, violation > self.tolerance, name, tuple(tight))
+
+    def _multipliers(self, i: int) -> Iterator[tuple[int, float]]:
+        if self.tight is not None and self.known[i]:
+            rows, rates = self.tight
+            yield from zip(rows[i][rows[i] >= 0].tolist(), rates[i].tolist(), strict=False)
+
+    def _rows(self, i: int) -> Iterator[tuple[int, TightRow]]:
+        """Tight rows, by their index."""
+        data = self.rules.data
+        for row, rate in self._multipliers(i):
+            a, b = self._row(i, row)
+            outputs, auxiliaries = a[: data.outputs], a[data.outputs :]
+            excess = math.nan
+            if not auxiliaries.any():
+                excess = float(outputs @ self.yhat[i] - b)
+                if abs(outputs @ self.y[i] - b) > _AT * max(1.0, abs(b), np.abs(a).max()):
+                    continue  # tight before a whole number was reached
+            text = _describe.row_text(data, data.rows[row])
+            yield row, TightRow(data.rows[row].name, text, rate, excess)
+
+    def _row(self, i: int, row: int) -> tuple[np.ndarray, float]:
+        """Coefficients and right side."""
+        values = self.values
+        place = (values.varying == row).nonzero().flatten().tolist()
+        a = values.coefficients[i, place[0]] if place else values.shared[row]
+        return a.cpu().numpy(), float(values.bound[i, row])
+
+    def _bounds(self, i: int, rows: list[tuple[int, TightRow]]) -> Iterator[TightRow]:
+        """Bounds and whole numbers that hold an output back.
+
+        At an output that moved, the slope of the distance is balanced by the tight rows and by what
+        bounds the output; what the rows leave of it is the bound's.
+        """
+        if not self.known[i]:
+            return
+        slope = np.sign(self.y[i] - self.yhat[i]) * self.weights
+        left = -slope
+        for k, row in rows:
+            left -= row.rate * self._row(i, k)[0][: len(slope)]
+        for j in np.flatnonzero((slope != 0.0) & (np.abs(left) > _AT * self.weights)).tolist():
+            column, after = self.rules.data.columns[j], float(self.y[i, j])
+            excess, rate = float(self.yhat[i, j]) - after, float(left[j])
+            name = f"bounds of {column.name}"
+            if rate > 0.0 and _near(after, column.upper):
+                text = f"{column.name} <= {format_number(column.upper)}"
+                yield TightRow(name, text, rate, excess)
+            elif rate < 0.0 and _near(after, column.lower):
+                text = f"{column.name} >= {format_number(column.lower)}"
+                yield TightRow(name, text, -rate, -excess)
+            elif column.integer:
+                text = f"{column.name} == {format_number(after)}"
+                yield TightRow(f"{column.name} is whole", text, rate, excess)
+
+
+def _near(value: float, bound: float) -> bool:
+    return abs(value - bound) <= _AT * max(1.0, abs(bound))

@@ -1,0 +1,259 @@
+"""A projection set up once: keywords checked, ready for batches."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.errors import ConflictError, InputError
+from gdpnet.rules._batch import Batch, as_batch, name_rows, refuse_nonfinite
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _exact, _milp, _relaxed, _strict
+from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
+from gdpnet.solve._results import NODE_LIMIT, Array, Options, Results
+from gdpnet.solve.projection import Projection
+from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.sensitivity.gradients import Derivative
+
+logger = logging.getLogger("gdpnet")
+
+# A prediction that satisfies everything within this passes unchanged: what rounding in the
+# caller's type leaves of an equality (a float32 softmax misses its sum by 1e-7).
+TOLERANCE = {
+    torch.float64: 1e-9,
+    torch.float32: 1e-6,
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+}
+
+# Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
+_WRITTEN_OUT = ("dense", "highs", "gurobi")
+_SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
+
+_RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this
+
+
+class Projector:
+    """Projects batches in one way; for the keywords see `gdpnet.project`."""
+
+    def __init__(
+        self,
+        rules: RuleModel,
+        *,
+        relaxation: str | Plan = "dnf",
+        solver: str = "auto",
+        gradient: Any = None,
+        forward: str = "vertex",
+        weights: Any = None,
+        tie: str = "vertex",
+        strict: bool = False,
+        node_limit: int = NODE_LIMIT,
+        time_limit: float | None = None,
+        threads: int | None = None,
+        on_conflict: str = "pass",
+        on_invalid: str = "raise",
+    ) -> None:
+        if not isinstance(rules, RuleModel):
+            raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
+        check_choice("solver", solver, _SOLVERS)
+        check_choice("forward", forward, ("vertex", "qp"))
+        check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
+        check_choice("on_invalid", on_invalid, ("raise", "mark"))
+        check_choice("tie", tie, ("vertex", "least_norm"))
+        check_count("node_limit", node_limit)
+        check_seconds("time_limit", time_limit)
+        check_count("threads", threads, none=True)
+        self.rules = rules
+        self.relaxation, self.solver, self.forward = relaxation, solver, forward
+        self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
+        self.plan = _plan(rules, relaxation, solver)
+        if self.plan is not None or solver not in ("auto", "exact"):
+            for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
+                if chosen != usual:
+                    raise InputError(
+                        f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
+                        f"relaxation={relaxation!r} with solver={solver!r}."
+                    )
+        self.sensitivity: Any = None
+        if gradient is not None or forward != "vertex":
+            self.sensitivity = _sensitivity(gradient, forward)
+        self.weights, self._unit = weights_of(weights, rules)
+        self._options = Options(
+            # Solvers work in units of the heaviest output: their tolerances mean that.
+            weights=self.weights if self._unit == 1.0 else self.weights / self._unit,
+            node_limit=int(node_limit),
+            time_limit=time_limit,
+            threads=None if threads is None else int(threads),
+            nearest=on_conflict == "nearest",
+            tie=tie,
+        )
+
+    def __call__(self, yhat: Any, x: Any = None) -> Projection:
+        """Project a batch.
+
+        Args:
+            yhat: predictions, `... x d`.
+            x: inputs, `... x p`, or `p` for all samples.
+        """
+        started = time.perf_counter()
+        rules, mark = self.rules, self.on_invalid == "mark"
+        batch = as_batch(
+            x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
+        )
+        sensitivity = self.sensitivity
+        differentiable = sensitivity is not None and _requires_gradient(yhat, x)
+        options = self._options._replace(
+            tolerance=TOLERANCE.get(batch.dtype, 1e-6),
+            detailed=differentiable and sensitivity.needs_dictionaries,
+            dtype=batch.dtype,
+        )
+        inputs, predictions, invalid = _arrays(batch, mark)
+        assembled = time.perf_counter()
+
+        results = self._solve(inputs, predictions, invalid, options, mark)
+        if self.strict:
+            results.strict = _strict.enforce(rules, predictions, results, options)
+        if np.logical_or.reduce(invalid):
+            results.status[invalid] = Status.ERROR
+            results.y[invalid] = np.nan
+            results.solver[invalid] = 0
+        if self.on_conflict == "raise":
+            conflict = results.status == Status.CONFLICT
+            if conflict.any():
+                raise ConflictError(_conflict_message(rules, inputs, conflict))
+        derivative = None
+        if self.sensitivity is not None:
+            derivative = self._derivative(inputs, predictions, results, options)
+            if self.forward == "qp":
+                _move_to_regularised(rules, inputs, results, derivative)
+        if self._unit != 1.0:
+            results.value, results.unit = results.value * self._unit, self._unit
+        seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
+        projection = Projection(rules, batch, results, self.weights, seconds, derivative)
+        if differentiable:
+            projection.attach(yhat, x)
+        return projection
+
+    def _solve(
+        self, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
+    ) -> Results:
+        rules, solver = self.rules, self.solver
+        if self.plan is not None:
+            solver = "dense" if solver == "auto" else solver
+            merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
+            adaptive = self.relaxation == "auto"
+            return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
+        if solver == "auto":
+            solver = "exact" if _exact.AVAILABLE else "milp"
+            if solver == "milp":
+                _tell_without_numba()
+        if solver == "exact":
+            return _exact.solve(rules, x, yhat, invalid, options, mark)
+        return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
+
+    def _derivative(self, x: Array, yhat: Array, results: Results, options: Options) -> Derivative:
+        from gdpnet.sensitivity.gradients import Derivative, Projected
+
+        projected = Projected(self.rules, self.relaxation, x, yhat, results, options)
+        return Derivative(self.sensitivity, projected)
+
+
+def _sensitivity(gradient: Any, forward: str) -> Any:
+    from gdpnet.sensitivity.gradients import QP, sensitivity_of
+
+    sensitivity = sensitivity_of("qp" if gradient is None else gradient)
+    if forward == "qp" and not isinstance(sensitivity, QP):
+        raise InputError(
+            f"forward: 'qp' returns the point of gradient=gdpnet.QP(eps), got {gradient!r}."
+        )
+    return sensitivity
+
+
+def _requires_gradient(*tensors: Any) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(t, torch.Tensor) and t.requires_grad for t in tensors
+    )
+
+
+def _move_to_regularised(
+    rules: RuleModel, x: Array, results: Results, derivative: Derivative
+) -> None:
+    """Replace the projected points by those of the regularised program."""
+    moved = np.flatnonzero(
+        (results.status == Status.PROJECTED) | (results.status == Status.RELAXED)
+    )
+    if not len(moved):
+        return
+    results.y = results.y.copy()
+    results.y[moved] = derivative.backward.y[moved]
+    results.status[moved] = Status.PROJECTED
+    _relaxed.judge(rules, x, results, moved, _RELAXED_BEYOND)
+
+
+def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
+    """Inputs, predictions, and which of them are no finite numbers (those become 0)."""
+    inputs, predictions = _array(batch.x), _array(batch.y)
+    # A sum is cheaper than a mask, and finite only if all its terms are.
+    if math.isfinite(np.add.reduce(inputs, axis=None) + np.add.reduce(predictions, axis=None)):
+        return inputs, predictions, np.zeros(len(predictions), dtype=bool)
+    if not mark:
+        refuse_nonfinite(batch.x, "x")
+        refuse_nonfinite(batch.y, "yhat")
+    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+    inputs = np.where(invalid[:, None], 0.0, inputs)
+    predictions = np.where(invalid[:, None], 0.0, predictions)
+    return inputs, predictions, invalid
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    if tensor.requires_grad or tensor.device.type != "cpu":
+        tensor = tensor.detach().cpu()
+    return np.ascontiguousarray(tensor.numpy())
+
+
+def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
+    """The plan of a relaxation that is written out; None for the DNF without writing it down."""
+    if isinstance(relaxation, Plan):
+        plan = relaxation
+    else:
+        check_choice("relaxation", relaxation, ("dnf", "cnf", "auto"))
+        if relaxation == "dnf" and solver not in _WRITTEN_OUT:
+            return None
+        plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
+    if solver not in ("auto", *_WRITTEN_OUT):
+        raise InputError(
+            f"solver: {solver!r} solves relaxation='dnf' only; for {relaxation!r} use one of "
+            f"{', '.join(map(repr, ('auto', *_WRITTEN_OUT)))}."
+        )
+    return plan
+
+
+_told: list[str] = []
+
+
+def _tell_without_numba() -> None:
+    if not _told:
+        _told.append("numba")
+        logger.warning(
+            "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
+            "which is thousands of times slower than the exact engine. pip install numba"
+        )
+
+
+def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> str:
+    first = int(np.flatnonzero(conflict)[0])
+    names = rules.explain_conflict(x[first] if rules.input_names else None)
+    rows = name_rows(torch.from_numpy(conflict))
+    return (
+        f"No output satisfies all active rules in {rows}. In row {first} these "
+        f"contradict each other: {', '.join(map(str, names))}. on_conflict='pass' lets such "
+        "predictions through, 'nearest' breaks the rules as little as possible."
+    )

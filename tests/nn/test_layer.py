@@ -1,0 +1,353 @@
+"""ProjectionLayer in the surroundings that networks live in."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunction
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import gdpnet
+from gdpnet.study._models import load_model
+from tests.nn import _processes
+
+MODELS = Path(__file__).parents[2] / "models"
+
+
+@pytest.fixture(scope="module")
+def cooling() -> gdpnet.RuleModel:
+    return load_model(MODELS / "cooling").build()
+
+
+@pytest.fixture(scope="module")
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    x, _ = load_model(MODELS / "cooling").sample(64, split="ood", seed=1)
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(64, 3, generator=generator, dtype=torch.float64), x.double()
+
+
+def gap() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def network(rules: gdpnet.RuleModel, gradient: str = "auto") -> nn.Module:
+    torch.manual_seed(0)
+    return _processes.Ruled(rules, gradient)
+
+
+def gradients(model: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    model.zero_grad()
+    model(x).square().sum().backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+# ---- shapes, types, keywords -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(64,), (8, 8), (2, 4, 8), (1, 64)])
+def test_any_leading_shape(cooling, batch, shape) -> None:
+    yhat, x = batch
+    layer = gdpnet.ProjectionLayer(cooling)
+    expected = layer(yhat, x)
+    assert torch.equal(
+        layer(yhat.reshape(*shape, 3), x.reshape(*shape, -1)).reshape(-1, 3), expected
+    )
+
+
+def test_a_single_sample_and_an_empty_batch(cooling, batch) -> None:
+    yhat, x = batch
+    layer = gdpnet.ProjectionLayer(cooling)
+    assert torch.equal(layer(yhat[0], x[0]), layer(yhat, x)[0])
+    empty = layer(yhat[:0].requires_grad_(), x[:0])
+    assert empty.shape == (0, 3)
+    empty.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tol"),
+    [(torch.float16, 4e-3), (torch.bfloat16, 3e-2), (torch.float32, 1e-6), (torch.float64, 1e-9)],
+)
+def test_type_in_is_type_out_for_values_and_gradients(cooling, batch, dtype, tol) -> None:
+    yhat, x = (t.to(dtype) for t in batch)
+    yhat.requires_grad_()
+    y = gdpnet.ProjectionLayer(cooling)(yhat, x)
+    y.sum().backward()
+    assert y.dtype == yhat.grad.dtype == dtype
+    assert cooling.satisfied(x, y, tol).all()
+
+
+def test_inputs_of_another_type_than_predictions(cooling, batch) -> None:
+    yhat, x = batch
+    y = gdpnet.ProjectionLayer(cooling)(yhat.float(), x)
+    assert y.dtype == torch.float32
+
+
+def test_no_grad_prepares_nothing(cooling, batch) -> None:
+    yhat, x = batch
+    yhat = yhat.clone().requires_grad_()
+    layer = gdpnet.ProjectionLayer(cooling, gradient="vertex")
+    with torch.no_grad():
+        projection = layer.project(yhat, x)
+    assert not projection.y.requires_grad
+    assert not projection._results.solved.detailed
+    assert "backward" not in projection._derivative.__dict__
+    assert layer.project(yhat, x)._results.solved.detailed
+    assert not gdpnet.project(cooling, yhat, x).y.requires_grad
+
+
+def test_info_holds_status_and_timing(cooling, batch) -> None:
+    yhat, x = batch
+    y, info = gdpnet.ProjectionLayer(cooling)(yhat.clone().requires_grad_(), x, return_info=True)
+    assert info.status.shape == info.distance.shape == (64,)
+    assert info.disjunct.shape == (64, len(cooling.names))
+    assert set(info.seconds) == {"assemble", "solve"}
+    y.sum().backward()
+    assert info.seconds["backward"] > 0
+
+
+def test_repr_tells_rules_relaxation_solver_and_gradient(cooling) -> None:
+    text = repr(gdpnet.ProjectionLayer(cooling, gradient="vertex", on_conflict="nearest"))
+    for part in ("7 rules", "d=3", "'dnf'", "'auto'", "Vertex()", "on_conflict='nearest'"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"gradient": "sideways"}, "gradient: expected one of 'auto', 'qp', 'vertex'"),
+        ({"gradient": 3}, "gradient: expected one of"),
+        ({"tolerance": 1}, "unknown keyword 'tolerance'"),
+        ({"relaxation": "xnf"}, "relaxation"),
+        ({"forward": "qp", "gradient": "vertex"}, "forward: 'qp'"),
+    ],
+)
+def test_bad_keywords_are_refused_when_the_layer_is_made(cooling, keywords, message) -> None:
+    with pytest.raises(gdpnet.InputError, match=message):
+        gdpnet.ProjectionLayer(cooling, **keywords)
+
+
+@pytest.mark.parametrize("make", [lambda: gdpnet.QP(eps=0), lambda: gdpnet.QP(eps=float("nan")),
+                                  lambda: gdpnet.QP(cap=0), lambda: gdpnet.Mixed("qp", alpha=2),
+                                  lambda: gdpnet.Mixed("other")])  # fmt: skip
+def test_bad_sensitivities_are_refused(make) -> None:
+    with pytest.raises(gdpnet.InputError):
+        make()
+
+
+# ---- bad samples -------------------------------------------------------------------------------
+
+
+def test_a_bad_sample_does_not_touch_the_others(cooling, batch) -> None:
+    yhat, x = (t.clone() for t in batch)
+    good, wanted = gdpnet.ProjectionLayer(cooling, gradient="vertex"), yhat.clone().requires_grad_()
+    good(wanted, x).square().sum().backward()
+    bad = yhat.clone()
+    bad[5, 1], x[9, 0] = float("nan"), float("inf")
+    bad.requires_grad_()
+    layer = gdpnet.ProjectionLayer(cooling, gradient="vertex", on_invalid="mark")
+    y, info = layer(bad, x.requires_grad_(), return_info=True)
+    assert info.status[[5, 9]].tolist() == [gdpnet.Status.ERROR] * 2
+    y.square().sum().backward()
+    rest = [k for k in range(64) if k not in (5, 9)]
+    assert torch.equal(bad.grad[rest], wanted.grad[rest])
+    assert not bad.grad[[5, 9]].any()
+    assert bad.grad.isfinite().all()
+    assert x.grad.isfinite().all()
+
+
+def test_conflicts_pass_with_their_gradient() -> None:
+    m = pyo.ConcreteModel()
+    m.p = pyo.Param(mutable=True, initialize=0.0)
+    m.y = pyo.Var(bounds=(0, 10))
+    m.least = Disjunction(expr=[[m.y >= 5 + m.p]])
+    m.most = Disjunction(expr=[[m.y <= 5]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
+    yhat = torch.tensor([[2.0], [8.0]], requires_grad=True)
+    x = torch.tensor([[0.0], [1.0]])
+    for choice, found in (("pass", 8.0), ("nearest", None)):
+        layer = gdpnet.ProjectionLayer(rules, gradient="straight_through", on_conflict=choice)
+        y, info = layer(yhat, x, return_info=True)
+        assert info.status.tolist() == [gdpnet.Status.PROJECTED, gdpnet.Status.CONFLICT]
+        if found is not None:
+            assert y[1].item() == found
+        yhat.grad = None
+        y.sum().backward()
+        assert yhat.grad[1].item() == 1.0
+    with pytest.raises(gdpnet.ConflictError, match="row 1"):
+        gdpnet.ProjectionLayer(rules, on_conflict="raise")(yhat, x)
+
+
+def test_a_batch_whose_gradient_vanishes_is_told_of() -> None:
+    yhat = torch.tensor([[4.0], [6.5]], requires_grad=True)
+    layer = gdpnet.ProjectionLayer(gap(), gradient="vertex")
+    with pytest.warns(gdpnet.ZeroGradientWarning, match="straight_through"):
+        layer(yhat, None).sum().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer(torch.tensor([[4.0], [8.0]], requires_grad=True)).sum().backward()
+        (0 * layer(yhat)).sum().backward()
+
+
+# ---- copies and checkpoints --------------------------------------------------------------------
+
+
+def test_deepcopy_and_pickle(cooling, batch) -> None:
+    yhat, x = batch
+    layer = gdpnet.ProjectionLayer(cooling, relaxation="dnf", gradient=gdpnet.QP(1e-3))
+    expected = layer(yhat, x)
+    copied = copy.deepcopy(layer)
+    assert copied.rules is layer.rules
+    loaded = pickle.loads(pickle.dumps(layer))
+    assert loaded.rules.fingerprint == cooling.fingerprint
+    for other in (copied, loaded):
+        assert torch.equal(other(yhat, x), expected)
+        assert repr(other) == repr(layer)
+
+
+def test_a_checkpoint_knows_its_rules(cooling) -> None:
+    model = network(cooling)
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    buffer.seek(0)
+    state = torch.load(buffer, weights_only=True)
+    network(cooling).load_state_dict(state)
+    other = copy.deepcopy(model)
+    other.layer = gdpnet.ProjectionLayer(gap())
+    with pytest.raises(gdpnet.InputError, match="other rules"):
+        other.load_state_dict(state)
+    plain = {key: value for key, value in state.items() if "extra" not in key}
+    network(cooling).load_state_dict(plain)
+    with pytest.raises(RuntimeError, match=r"unexpected_key|Unexpected key"):
+        network(cooling).load_state_dict({**plain, "surprise": torch.zeros(1)})
+    with pytest.raises(RuntimeError, match=r"[Mm]issing"):
+        network(cooling).load_state_dict({})
+
+
+def test_in_a_sequential() -> None:
+    model = nn.Sequential(nn.Linear(2, 1), gdpnet.ProjectionLayer(gap()))
+    y = model(torch.randn(32, 2) * 10)
+    assert gap().satisfied(None, y).all()
+    y.sum().backward()
+
+
+# ---- torch's own machinery ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradient", ["vertex", "qp", "straight_through"])
+def test_checkpointing_gives_the_same_gradients(cooling, batch, gradient) -> None:
+    _, x = batch
+    model = network(cooling, gradient)
+    expected = gradients(model, x)
+    model.zero_grad()
+    checkpoint(model, x, use_reentrant=False).square().sum().backward()
+    for parameter, wanted in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, wanted)
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch(cooling, batch) -> None:
+    _, x = batch
+    model = network(cooling)
+    expected = gradients(model, x)
+    model.zero_grad()
+    for part in x.split(16):
+        model(part).square().sum().backward()
+    for parameter, wanted in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, wanted)
+
+
+def test_mixed_precision(cooling, batch) -> None:
+    _, x = batch
+    model = network(cooling).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = model(x.float())
+    assert y.dtype == torch.bfloat16
+    assert cooling.satisfied(x, y, 3e-2).all()
+    y.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_torch_compile_of_the_surrounding_model(cooling, batch) -> None:
+    _, x = batch
+    model = network(cooling)
+    expected, wanted = model(x), gradients(model, x)
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), expected)
+    for found, g in zip(gradients(compiled, x), wanted, strict=True):
+        torch.testing.assert_close(found, g)
+
+
+def test_second_derivatives_are_refused() -> None:
+    yhat = torch.tensor([[8.0]], requires_grad=True)
+    y = gdpnet.ProjectionLayer(gap())(yhat).square().sum()
+    (first,) = torch.autograd.grad(y, yhat, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"twice|not have been used"):
+        torch.autograd.grad(first.sum(), yhat)
+
+
+def test_workers_that_are_spawned(cooling) -> None:
+    found = _processes.project_in_workers(cooling)
+    assert cooling.satisfied(found[:, 3:], found[:, :3], 1e-6).all()
+
+
+def test_two_ranks_have_the_gradients_of_one_process(cooling, batch, tmp_path) -> None:
+    _, x = batch
+    model = network(cooling)
+    expected = [g / 2 for g in gradients(model, x)]  # ranks are averaged
+    found = _processes.gradients_of_two_ranks(model, x, tmp_path)
+    for one, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, wanted)
+
+
+def test_one_layer_called_from_two_threads(cooling) -> None:
+    x, _ = load_model(MODELS / "cooling").sample(2000, split="ood", seed=3)
+    yhat = torch.rand(2000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    layer = gdpnet.ProjectionLayer(cooling, gradient="qp")
+
+    def work(at: int) -> None:
+        mine = yhat[at : at + 500].clone().requires_grad_()
+        y = layer(mine, x[at : at + 500].double())
+        y.square().sum().backward()
+        found[at] = torch.cat([y.detach(), mine.grad], 1)
+
+    found: dict[int, torch.Tensor] = {}
+    starts = range(0, 2000, 500)
+    for at in starts:
+        work(at)
+    alone, found = found, {}
+    for _ in range(5):
+        threads = [threading.Thread(target=work, args=(at,)) for at in starts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(torch.equal(found[at], alone[at]) for at in starts)
+
+
+def test_outputs_satisfy_the_rules_throughout_training(cooling, batch) -> None:
+    _, x = batch
+    model = network(cooling)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    target = torch.from_numpy(np.random.default_rng(0).uniform(0, 1, (64, 3)))
+    losses = []
+    for _ in range(30):
+        y = model(x)
+        assert cooling.satisfied(x, y).all()
+        loss = (y - target).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]

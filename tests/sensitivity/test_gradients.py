@@ -1,0 +1,254 @@
+"""Gradients of projections against finite differences and against what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunction
+
+import gdpnet
+from gdpnet.study._models import load_model
+
+MODELS = Path(__file__).parents[2] / "models"
+STEP = 1e-6
+
+
+def jacobian(rules, yhat, x=None, **keywords) -> torch.Tensor:
+    """dy/dyhat by backward passes, `batch x d x d`."""
+    yhat = yhat.clone().requires_grad_()
+    rows = []
+    y = gdpnet.project(rules, yhat, x, **keywords).y
+    for j in range(yhat.shape[1]):
+        (row,) = torch.autograd.grad(y[:, j].sum(), yhat, retain_graph=True)
+        rows.append(row)
+    return torch.stack(rows, 1)
+
+
+def differences(rules, yhat, x=None, step=STEP, **keywords) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same by one-sided differences on both sides, and where these agree (no kink)."""
+    base = gdpnet.project(rules, yhat, x, **keywords).y
+    above, below = [], []
+    for j in range(yhat.shape[1]):
+        moved = torch.zeros_like(yhat)
+        moved[:, j] = step
+        above.append((gdpnet.project(rules, yhat + moved, x, **keywords).y - base) / step)
+        below.append((base - gdpnet.project(rules, yhat - moved, x, **keywords).y) / step)
+    above, below = torch.stack(above, 2), torch.stack(below, 2)
+    smooth = (above - below).abs().amax((1, 2)) < 1e-5
+    return above, smooth
+
+
+@pytest.mark.parametrize("split", ["iid", "ood"])
+def test_vertex_is_the_derivative_of_the_projection(split) -> None:
+    model = load_model(MODELS / "cooling")
+    rules = model.build()
+    x = model.sample(5000, split=split, seed=7)[0].double()
+    yhat = torch.rand(5000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    yhat = 1.4 * yhat - 0.2  # some outside of the box
+    found = jacobian(rules, yhat, x, gradient="vertex")
+    expected, smooth = differences(rules, yhat, x)
+    assert smooth.float().mean() > 0.99
+    assert (found - expected)[smooth].abs().max() < 1e-5
+    outside = ((yhat < 0) | (yhat > 1)) & smooth[:, None]
+    assert outside.any()
+    assert not found.transpose(1, 2)[outside].any()
+
+
+@pytest.mark.parametrize("solver", ["dense", "highs"])
+@pytest.mark.parametrize("relaxation", ["cnf", "plan", "auto"])
+def test_vertex_is_the_derivative_of_a_relaxation(relaxation, solver) -> None:
+    model = load_model(MODELS / "cooling")
+    rules = model.build()
+    count = 1000 if solver == "dense" else 60
+    x = model.sample(count, split="ood", seed=7)[0].double()
+    yhat = torch.rand(count, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    yhat = 1.4 * yhat - 0.2
+    if relaxation == "plan":
+        relaxation = gdpnet.Plan.lexicographic(rules, 3)
+    keywords = {"relaxation": relaxation, "solver": solver}
+    found = jacobian(rules, yhat, x, gradient="vertex", **keywords)
+    expected, smooth = differences(rules, yhat, x, **keywords)
+    assert smooth.float().mean() > 0.95
+    assert (found - expected)[smooth].abs().max() < 1e-5
+
+
+def test_a_relaxation_follows_bounds_that_depend_on_inputs() -> None:
+    m = pyo.ConcreteModel()
+    m.top = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, m.top))
+    m.rule = Disjunction(expr=[[m.y[1] + m.y[2] >= 1.5], [m.y[1] <= 0.2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.top], input_bounds={"top": (1, 2)})
+    yhat = torch.tensor([[1.8, 0.1], [0.7, 0.7]], dtype=torch.float64)
+    for relaxation in ("cnf", "dnf"):
+        x = torch.tensor([[1.25], [1.5]], dtype=torch.float64, requires_grad=True)
+        y = gdpnet.project(rules, yhat, x, relaxation=relaxation, gradient="vertex").y
+        # 1.25 is as far as the first can go, so the second has to make up for it.
+        torch.testing.assert_close(y[0], torch.tensor([1.25, 0.25], dtype=torch.float64))
+        y[:, 0].sum().backward()
+        assert x.grad.flatten().tolist() == pytest.approx([1.0, 0.0])
+
+
+def simplex(d: int = 6) -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.p = pyo.Var(range(d), bounds=(0, 1))
+    m.total = pyo.Constraint(expr=sum(m.p.values()) == 1)
+    m.first = Disjunction(expr=[[m.p[0] >= 0.5], [m.p[1] + m.p[2] >= 0.6]])
+    m.second = Disjunction(expr=[[m.p[3] <= 0.1], [m.p[0] <= 0.2, m.p[4] <= 0.2]])
+    return gdpnet.RuleModel(m, outputs=[m.p])
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 1.0, 0.5, 1.0, 3.0]])
+def test_least_norm_has_a_derivative_of_its_own(weights) -> None:
+    rules = simplex()
+    generator = torch.Generator().manual_seed(3)
+    yhat = torch.rand(400, 6, dtype=torch.float64, generator=generator).softmax(1)
+    keywords = {"tie": "least_norm", "weights": weights}
+    found = jacobian(rules, yhat, gradient="vertex", **keywords)
+    expected, smooth = differences(rules, yhat, **keywords)
+    assert smooth.float().mean() > 0.9
+    assert (found - expected)[smooth].abs().max() < 1e-5
+    vertex = jacobian(rules, yhat, gradient="vertex", weights=weights)
+    assert (found - vertex).abs().amax((1, 2)).median() > 0.1
+
+
+def parametric() -> gdpnet.RuleModel:
+    """Inputs in right sides, in coefficients, in a product of both."""
+    m = pyo.ConcreteModel()
+    m.a = pyo.Param(mutable=True, initialize=1.0)
+    m.b = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2, 3], bounds=(-2, 2))
+    m.all = pyo.Constraint(expr=m.y[1] + m.a * m.y[2] <= 1 + m.b)
+    m.rule = Disjunction(
+        expr=[[m.a * m.y[1] + m.y[3] >= m.b**2], [m.y[2] - m.a * m.b * m.y[3] >= 1]]
+    )
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.a, m.b])
+
+
+@pytest.mark.parametrize("gradient", ["vertex", gdpnet.QP(1e-1)])
+def test_gradients_reach_the_inputs(gradient) -> None:
+    rules = parametric()
+    rng = np.random.default_rng(0)
+    yhat = torch.from_numpy(rng.uniform(-2, 2, (500, 3)))
+    x = torch.from_numpy(rng.uniform(0.3, 1.5, (500, 2)))
+    keywords = {"gradient": gradient, "forward": "vertex" if gradient == "vertex" else "qp"}
+    leaf = x.clone().requires_grad_()
+    weight = torch.from_numpy(rng.normal(size=(500, 3)))
+    (gdpnet.project(rules, yhat, leaf, **keywords).y * weight).sum().backward()
+
+    def loss(at: torch.Tensor) -> torch.Tensor:
+        return (gdpnet.project(rules, yhat, at, **keywords).y * weight).sum(1)
+
+    base = loss(x)
+    for j in range(2):
+        moved = torch.zeros_like(x)
+        moved[:, j] = STEP
+        above, below = (loss(x + moved) - base) / STEP, (base - loss(x - moved)) / STEP
+        smooth = (above - below).abs() < 1e-4
+        assert smooth.float().mean() > 0.9
+        assert (leaf.grad[:, j] - above)[smooth].abs().max() < 1e-4
+    assert leaf.grad.abs().amax(0).min() > 0.1
+
+
+def test_a_single_input_for_all_samples_gets_the_sum() -> None:
+    rules = parametric()
+    yhat = torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = torch.tensor([0.7, 1.2], dtype=torch.float64)
+    one, many = x.clone().requires_grad_(), x.expand(20, 2).clone().requires_grad_()
+    for leaf in (one, many):
+        gdpnet.project(rules, yhat, leaf, gradient="vertex").y.sum().backward()
+    torch.testing.assert_close(one.grad, many.grad.sum(0))
+
+
+def test_activation_contributes_nothing() -> None:
+    m = pyo.ConcreteModel()
+    m.t = pyo.Param(mutable=True, initialize=0.0)
+    m.y = pyo.Var(bounds=(0, 1))
+    m.hot = Disjunction(expr=[[m.y >= 0.5]])
+    m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+    m.active_when[m.hot] = m.t >= 28
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
+    x = torch.tensor([[28.0], [20.0]], requires_grad=True)
+    y = gdpnet.project(rules, torch.tensor([[0.2], [0.2]]), x, gradient="vertex").y
+    assert y.tolist() == [[0.5], [pytest.approx(0.2)]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[0.0], [0.0]]
+
+
+def test_a_threshold_is_learned() -> None:
+    m = pyo.ConcreteModel()
+    m.threshold = pyo.Param(mutable=True, initialize=0.0)
+    m.y = pyo.Var(bounds=(0, 1))
+    m.least = pyo.Constraint(expr=m.y >= m.threshold)
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.threshold])
+    yhat = torch.linspace(0, 1, 101, dtype=torch.float64)[:, None]
+    target = yhat.clamp(min=0.4)
+    threshold = torch.tensor([0.1], dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([threshold], lr=0.02)
+    for _ in range(200):
+        y = gdpnet.project(rules, yhat, threshold, gradient="vertex").y
+        loss = (y - target).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert threshold.item() == pytest.approx(0.4, abs=1e-3)
+
+
+def test_straight_through_and_mixtures() -> None:
+    rules = simplex()
+    generator = torch.Generator().manual_seed(5)
+    yhat = torch.rand(50, 6, dtype=torch.float64, generator=generator)
+    identity = torch.eye(6, dtype=torch.float64).expand(50, 6, 6)
+    straight = jacobian(rules, yhat, gradient="straight_through")
+    assert torch.equal(straight, identity)
+    vertex = jacobian(rules, yhat, gradient="vertex")
+    mixed = jacobian(rules, yhat, gradient=gdpnet.Mixed("vertex", "straight_through", 0.25))
+    torch.testing.assert_close(mixed, 0.25 * vertex + 0.75 * identity)
+    qp = jacobian(rules, yhat, gradient=gdpnet.QP(1e-2))
+    both = jacobian(rules, yhat, gradient=gdpnet.Mixed(gdpnet.QP(1e-2), gdpnet.Vertex(), 0.5))
+    torch.testing.assert_close(both, 0.5 * qp + 0.5 * vertex)
+
+
+def test_milp_has_the_same_gradients() -> None:
+    model = load_model(MODELS / "cooling")
+    rules = model.build()
+    x = model.sample(20, split="ood", seed=3)[0].double()
+    yhat = torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for gradient in ("vertex", "qp"):
+        exact = jacobian(rules, yhat, x, gradient=gradient)
+        torch.testing.assert_close(
+            jacobian(rules, yhat, x, gradient=gradient, solver="milp"), exact
+        )
+
+
+def test_what_the_engine_left_unfinished_passes_its_gradient() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
+    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
+    p = gdpnet.project(rules, yhat, gradient="vertex", node_limit=1)
+    assert p.info.solver == ["exact", "milp"]
+    p.y.sum().backward()
+    assert torch.equal(yhat.grad, torch.ones_like(yhat))
+
+
+def test_the_regularised_point_may_break_rules_and_says_so() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[5.0], [4.0], [8.0]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, forward="qp", gradient=gdpnet.QP(1e-2))
+    assert p.status.tolist() == [
+        gdpnet.Status.RELAXED,
+        gdpnet.Status.PROJECTED,
+        gdpnet.Status.SATISFIED,
+    ]
+    assert p.y[0].item() == pytest.approx(5.0)
+    assert p.y[1].item() == pytest.approx(3.0)
+    assert p.disjunct.flatten().tolist() == [-1, 0, 1]
