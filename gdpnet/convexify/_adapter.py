@@ -36,7 +36,8 @@ class Matrices:
         lower, upper: bounds that are numbers, `n`; others are rows.
         rows: with names of the constraints (or variables) they came from.
         cost: of each column, `n`.
-        params: Params that the atoms name, in the order of the columns of x below.
+        params: Params that the atoms name.
+        lp: the model that the Params belong to.
     """
 
     variables: tuple[Variable, ...]
@@ -45,6 +46,7 @@ class Matrices:
     rows: tuple[Row, ...]
     cost: np.ndarray
     params: tuple[Any, ...]
+    lp: Any
 
     @cached_property
     def _entries(self) -> list[tuple[int, int, Coefficient]]:
@@ -88,8 +90,8 @@ def read_matrices(lp: Any) -> Matrices:
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.top])
         >>> matrices = read_matrices(gdpnet.convexify(rules, x=[7.0], yhat=[4.5]))
         >>> [param.name for param in matrices.params]
-        ['top', 'gdpnet_yhat[0]']
-        >>> matrix, bound = matrices.at([8.0, 5.0])
+        ['gdpnet_yhat[0]', 'top']
+        >>> matrix, bound = matrices.at([5.0, 8.0])
         >>> matrix.shape
         (13, 8)
     """
@@ -137,6 +139,7 @@ class _Reading:
             rows=tuple(rows),
             cost=np.array([cost.columns.get(j, Coefficient()).number for j in columns]),
             params=tuple(self.reader.constants),
+            lp=self.lp,
         )
 
     def _bounds(self, column: int, rows: list[Row]) -> tuple[float, float]:

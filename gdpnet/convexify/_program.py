@@ -16,14 +16,14 @@ entries with the prediction and with coefficients that depend on x differ betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from gdpnet.convexify._blocks import ALWAYS, Layout, Part, is_bound
 from gdpnet.convexify._products import Product
+from gdpnet.convexify._rows import ONE, Rows, Value
 from gdpnet.rules._data import RuleData
 
 Array = np.ndarray
@@ -68,50 +68,6 @@ class Variable:
     term: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Value:
-    """`number + sum(factor * parameter)`; parameters are numbered as in `Program.parameters`."""
-
-    number: float = 0.0
-    moving: tuple[tuple[int, float], ...] = ()
-
-    def __neg__(self) -> Value:
-        return Value(-self.number, tuple((k, -factor) for k, factor in self.moving))
-
-    def __sub__(self, other: Value) -> Value:
-        return Value(self.number - other.number, (*self.moving, *(-other).moving))
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether it is 0 for every sample."""
-        return self.number == 0.0 and not self.moving
-
-
-_ONE = Value(1.0)
-
-
-@dataclass
-class _Rows:
-    """Rows `terms <= bound` (or `==`) while they are being written."""
-
-    names: list[str] = field(default_factory=list)
-    terms: list[dict[int, Value]] = field(default_factory=list)
-    bounds: list[Value] = field(default_factory=list)
-    equality: list[bool] = field(default_factory=list)
-
-    def add(
-        self,
-        name: str,
-        terms: Iterable[tuple[int, Value]],
-        bound: Value | None = None,
-        equality: bool = False,
-    ) -> None:
-        self.names.append(name)
-        self.terms.append({column: value for column, value in terms if not value.is_zero})
-        self.bounds.append(bound or Value())
-        self.equality.append(equality)
-
-
 class Program:
     """The program of a layout, for all samples that have it.
 
@@ -142,7 +98,7 @@ class Program:
         self.variables: list[Variable] = []
         self._lower: list[float] = []
         self._upper: list[float] = []
-        self._rows = _Rows()
+        self._rows = Rows()
         varying = [i for i, row in enumerate(data.rows) if any(a.atoms for _, a in row.terms)]
         self._varying = {i: k for k, i in enumerate(varying)}
         # A conditional constraint inside a disjunct is a row of that, and nobody's choice.
@@ -278,7 +234,7 @@ class Program:
         copies: dict[tuple[str, int], list[int]] = {}
         for product, present in zip(terms, stands, strict=True):
             term = self.disjuncts(product)
-            weight = self._column(Variable("weight", "", names, term), Value(), _ONE)
+            weight = self._column(Variable("weight", "", names, term), Value(), ONE)
             weights.append(weight)
             own: dict[tuple[str, int], int] = {}
             for kind, j in present:
@@ -286,7 +242,7 @@ class Program:
                 variable = Variable(kind, self.data.columns[j].name, names, term)
                 own[kind, j] = self._column(variable, *sides, copy=True)
                 copies.setdefault((kind, j), []).append(own[kind, j])
-                self._copy_bounds(own[kind, j], sides, [(weight, _ONE)], Value(), variable.name)
+                self._copy_bounds(own[kind, j], sides, [(weight, ONE)], Value(), variable.name)
             values = {j: column for (kind, j), column in own.items() if kind == "value"}
             for i in dict.fromkeys((*product.rows, *always)):
                 self._row(i, values, weight)
@@ -294,7 +250,9 @@ class Program:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
         self.weights += weights
-        self._rows.add(" + ".join(names), [(w, _ONE) for w in weights], _ONE, equality=True)
+        self._rows.add(
+            f"choice of {' + '.join(names)}", [(w, ONE) for w in weights], ONE, equality=True
+        )
         for (kind, j), columns in copies.items():
             name = self.data.columns[j].name
             if len(columns) < len(terms):
@@ -302,10 +260,10 @@ class Program:
                 rest = self._column(Variable(kind, name, names), *sides, copy=True)
                 inside = [w for w, s in zip(weights, stands, strict=True) if (kind, j) in s]
                 free = [(w, Value(-1.0)) for w in inside]
-                self._copy_bounds(rest, sides, free, _ONE, name)
+                self._copy_bounds(rest, sides, free, ONE, name)
                 columns = [*columns, rest]
             whole = self._value_of[j] if kind == "value" else self._distance_of[j]
-            terms_of_sum = [(whole, _ONE), *((c, Value(-1.0)) for c in columns)]
+            terms_of_sum = [(whole, ONE), *((c, Value(-1.0)) for c in columns)]
             self._rows.add(f"sum of {name}", terms_of_sum, equality=True)
 
     def _stands(self, part: Part, always: list[int], product: Product) -> list[tuple[str, int]]:

@@ -18,15 +18,14 @@ import numpy as np
 import torch
 
 from gdpnet.convexify._blocks import box
-from gdpnet.convexify._layouts import Clusters, Layouts, layouts_of
-from gdpnet.convexify._products import count_products
-from gdpnet.convexify.graph import neighbours
+from gdpnet.convexify._layouts import Layouts, layouts_of
 from gdpnet.convexify.plan import Plan
 from gdpnet.rules._batch import Batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
+from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from gdpnet.solve.lifted import LiftedEngine
 
 logger = logging.getLogger("gdpnet")
-
-# Products that adaptive basic steps write down for a cluster.
-_MOST_ADAPTIVE = 512
 
 # A point satisfies the rules if it does within this.
 _SATISFIED = 1e-6
@@ -79,17 +75,17 @@ def solve(
     check_available(solver)
     layouts = layouts_of(rules)
     _, instance = instantiate(layouts.ready.rules, x, invalid, mark)
-    batch = _Batch(rules, layouts, x, yhat, instance, options, solver, adaptive)
+    batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
     accepted = batch.judge(usable, options.tolerance)
     batch.plan(usable[~accepted], plan)
     batch.solve(usable[~accepted])
     if adaptive:
-        _take_basic_steps(batch)
+        take_basic_steps(batch)
     return batch.results
 
 
-class _Batch:
+class RelaxedBatch:
     """A batch, and the layout that each of its samples has now."""
 
     def __init__(
@@ -191,7 +187,7 @@ class _Batch:
         )
         if self.options.detailed:
             self.results.derivative.groups.append((samples, found))
-        for k, number in enumerate(used.tolist()):
+        for k, number in enumerate(used.tolist()) if self.adaptive else ():
             own = np.flatnonzero(which.ravel() == k)
             self._note_weights(samples[own], number, found.weight[own])
         y, value, outcome = found.y, found.value, found.outcome
@@ -211,9 +207,8 @@ class _Batch:
         for part in self.layouts.listed[number]:
             for block in part.blocks:
                 most = weight[:, at : at + len(block.products)].max(1)
-                self.fractional[np.ix_(samples, np.array(block.rules, dtype=np.int64))] = (
-                    most < _WHOLE
-                )[:, None]
+                for rule in block.rules:
+                    self.fractional[samples, rule] = most < _WHOLE
                 at += len(block.products)
 
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
@@ -315,74 +310,3 @@ def _tell_outside(rules: RuleModel) -> None:
             "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
             "none left out as empty (info.unpruned tells which)."
         )
-
-
-# ---- adaptive basic steps ---------------------------------------------------------------------
-
-
-_TOO_MANY, _NOTHING_LEFT = -1, -2
-
-
-def _take_basic_steps(batch: _Batch) -> None:
-    """Merge broken rules with rules they interact with, round by round, until all rules hold.
-
-    A point of a relaxation that satisfies all rules is the nearest one: its distance is at most the
-    relaxation's value, which is at most the distance of any point that satisfies them.
-    """
-    results, layouts = batch.results, batch.layouts
-    related = neighbours(layouts.ready.rules)
-    results.rounds = np.zeros(len(batch.x), dtype=np.int64)
-    todo = np.flatnonzero(results.status == Status.RELAXED)
-    while len(todo):
-        broken, fractional = batch.broken(todo), batch.fractional[todo]
-        state = np.column_stack(
-            [batch.number[todo], np.packbits(broken, axis=1), np.packbits(fractional, axis=1)]
-        )
-        _, first, which = np.unique(state, axis=0, return_index=True, return_inverse=True)
-        after = np.empty(len(first), dtype=np.int64)
-        for k, s in enumerate(first.tolist()):
-            sample = int(todo[s])
-            before = layouts.clusters[batch.number[sample]]
-            merged = _enlarged(layouts.ready.rules, before, broken[s], fractional[s], related)
-            if merged is None or merged == before:
-                after[k] = _TOO_MANY if merged is None else _NOTHING_LEFT
-            else:
-                active, pruned = batch.instance.active[sample], bool(batch.pruned[sample])
-                after[k] = layouts.number(merged, active, pruned)
-        numbers = after[which.ravel()]
-        results.status[todo[numbers == _TOO_MANY]] = Status.LIMIT
-        todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
-        batch.number[todo] = numbers
-        results.rounds[todo] += 1
-        batch.solve(todo)
-        todo = todo[results.status[todo] == Status.RELAXED]
-
-
-def _enlarged(
-    rules: RuleModel, clusters: Clusters, broken: Array, fractional: Array, related: Array
-) -> Clusters | None:
-    """Every broken rule's cluster joined with one that it interacts with; None beyond the limit.
-
-    Clusters whose weights are fractional come first, then the smallest.
-    """
-    current = [set(cluster) for cluster in clusters]
-    # Where no single rule is broken, propositions, auxiliaries or whole numbers are.
-    for rule in (np.flatnonzero(broken) if broken.any() else np.flatnonzero(fractional)).tolist():
-        own = next(c for c in current if rule in c)
-        others = [c for c in current if c is not own and related[np.ix_(list(own), list(c))].any()]
-        if not others:
-            continue
-        other = min(
-            others,
-            key=lambda c: (
-                not fractional[list(c)].any(),
-                count_products(rules.data, sorted(c)),
-                min(c),
-            ),
-        )
-        own |= other
-        current.remove(other)
-    found = tuple(sorted(tuple(sorted(c)) for c in current))
-    if any(count_products(rules.data, c) > _MOST_ADAPTIVE for c in found):
-        return None
-    return found

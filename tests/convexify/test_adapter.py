@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 import gdpnet
@@ -17,7 +18,7 @@ from gdpnet.convexify._blocks import box, contradictory, hanging_together, layou
 from gdpnet.convexify._program import Program, Variable, complete
 from gdpnet.convexify._relaxable import relaxable
 from gdpnet.solve._exact import engine_of
-from tests.bank import PROBLEMS, Problem
+from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
 Signature = tuple[Any, ...]
@@ -203,3 +204,47 @@ def test_random_rules() -> None:
         for kind in ("cnf", "dnf", Plan((rules.names[:2],))):
             tried += assert_equal(rules, chain, kind, None, yhat)
     assert tried >= 60
+
+
+def test_matrices_read_once_serve_for_all_inputs_and_predictions() -> None:
+    """Params in coefficients, right sides and bounds: no entry was frozen when it was read."""
+    for name in ("coefficients", "bounds_from_inputs"):
+        problem = BY_NAME[name]
+        m = problem.build()
+        outputs = [m.find_component(o) for o in problem.outputs]
+        inputs = [m.find_component(i) for i in problem.inputs]
+        options: dict[str, Any] = {"inputs": inputs, "clusters": "dnf", "prune": False}
+        once = read_matrices(convexify(m, outputs, x=problem.samples[0].x, **options))
+        for sample in problem.samples:
+            lp = convexify(m, outputs, x=sample.x, yhat=sample.yhat, **options)
+            fresh = read_matrices(lp)
+            by_name = {p.name: float(pyo.value(p)) for p in fresh.params}
+            matrix, bound = once.at(np.array([by_name[p.name] for p in once.params]))
+            expected, right = fresh.at(fresh.values())
+            place = {variable: j for j, variable in enumerate(fresh.variables)}
+            order = [place[variable] for variable in once.variables]
+            assert [r.name for r in once.rows] == [r.name for r in fresh.rows]
+            assert np.allclose(matrix.toarray(), expected.toarray()[:, order], atol=1e-12, rtol=0)
+            assert np.allclose(bound, right, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["coefficients", "jl_midsize", "conditions", "nested", "power"])
+def test_rows_know_the_constraint_they_came_from(name: str) -> None:
+    problem = BY_NAME[name]
+    rules, sample = problem.rules(), problem.samples[-1]
+    program, _ = assembled(rules, "cnf", sample.x or None)
+    assert program is not None
+    lp = convexify_rules(rules, relaxation="cnf", x=sample.x or None, prune=False)
+    known = {row.name for row in rules.data.rows}
+    ours = Counter(n for n in program.names if n in known)
+    theirs = Counter(row.name for row in read_matrices(lp).rows if row.name in known)
+    assert ours == theirs
+    assert ours
+    rule_names = {r for variable in program.variables for r in variable.rules}
+    assert rule_names == {r for variable in read_matrices(lp).variables for r in variable.rules}
+    assert rule_names <= set(rules.names)
+
+
+def test_only_programs_of_the_chain_are_read() -> None:
+    with pytest.raises(gdpnet.RuleError, match=r"gdpnet.convexify made"):
+        read_matrices(pyo.ConcreteModel())

@@ -1,0 +1,88 @@
+"""Adaptive basic steps: rules are merged where a relaxation's point breaks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gdpnet.convexify._layouts import Clusters
+from gdpnet.convexify._products import count_products
+from gdpnet.convexify.graph import neighbours
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._results import Array
+from gdpnet.solve.status import Status
+
+if TYPE_CHECKING:
+    from gdpnet.solve._relaxed import RelaxedBatch
+
+# Products that are written down for a cluster.
+_MOST_PRODUCTS = 512
+
+# Instead of the number of a layout: too many products, and nothing left to merge.
+_TOO_MANY, _NOTHING_LEFT = -1, -2
+
+
+def take_basic_steps(batch: RelaxedBatch) -> None:
+    """Merge broken rules with rules they interact with, round by round, until all rules hold.
+
+    A point of a relaxation that satisfies all rules is the nearest one: its distance is at most the
+    relaxation's value, which is at most the distance of any point that satisfies them.
+    """
+    results, layouts = batch.results, batch.layouts
+    related = neighbours(layouts.ready.rules)
+    results.rounds = np.zeros(len(batch.x), dtype=np.int64)
+    todo = np.flatnonzero(results.status == Status.RELAXED)
+    while len(todo):
+        broken, fractional = batch.broken(todo), batch.fractional[todo]
+        state = np.column_stack(
+            [batch.number[todo], np.packbits(broken, axis=1), np.packbits(fractional, axis=1)]
+        )
+        _, first, which = np.unique(state, axis=0, return_index=True, return_inverse=True)
+        after = np.empty(len(first), dtype=np.int64)
+        for k, s in enumerate(first.tolist()):
+            sample = int(todo[s])
+            before = layouts.clusters[batch.number[sample]]
+            merged = _enlarged(layouts.ready.rules, before, broken[s], fractional[s], related)
+            if merged is None or merged == before:
+                after[k] = _TOO_MANY if merged is None else _NOTHING_LEFT
+            else:
+                active, pruned = batch.instance.active[sample], bool(batch.pruned[sample])
+                after[k] = layouts.number(merged, active, pruned)
+        numbers = after[which.ravel()]
+        results.status[todo[numbers == _TOO_MANY]] = Status.LIMIT
+        todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
+        batch.number[todo] = numbers
+        results.rounds[todo] += 1
+        batch.solve(todo)
+        todo = todo[results.status[todo] == Status.RELAXED]
+
+
+def _enlarged(
+    rules: RuleModel, clusters: Clusters, broken: Array, fractional: Array, related: Array
+) -> Clusters | None:
+    """Every broken rule's cluster joined with one that it interacts with; None beyond the limit.
+
+    Clusters whose weights are fractional come first, then the smallest.
+    """
+    current = [set(cluster) for cluster in clusters]
+    # Where no single rule is broken, propositions, auxiliaries or whole numbers are.
+    for rule in (np.flatnonzero(broken) if broken.any() else np.flatnonzero(fractional)).tolist():
+        own = next(c for c in current if rule in c)
+        others = [c for c in current if c is not own and related[np.ix_(list(own), list(c))].any()]
+        if not others:
+            continue
+        other = min(
+            others,
+            key=lambda c: (
+                not fractional[list(c)].any(),
+                count_products(rules.data, sorted(c)),
+                min(c),
+            ),
+        )
+        own |= other
+        current.remove(other)
+    found = tuple(sorted(tuple(sorted(c)) for c in current))
+    if any(count_products(rules.data, c) > _MOST_PRODUCTS for c in found):
+        return None
+    return found
