@@ -84,7 +84,7 @@ class Vertex(Sensitivity):
 
     def backward(self, projected: Projected) -> Backward:
         """The derivative of a batch."""
-        if projected.results.derivative is not None:
+        if projected.relaxation != "dnf":
             return projected.results.derivative
         from gdpnet.solve.exact import FaceJacobian, FactoredJacobian
 
@@ -105,7 +105,8 @@ class QP(Sensitivity):
 
     For the DNF the program is that of the products of disjuncts within the band that can have
     weight; where there are more than `cap` of them the nearest distinct ones are taken, and
-    `info.capped` tells. Distances count in units of the heaviest output's weight.
+    `info.capped` tells. For CNF and partial DNF it is that of all products of the clusters.
+    Distances count in units of the heaviest output's weight.
 
     Args:
         eps: size of the quadratic term.
@@ -133,15 +134,19 @@ class QP(Sensitivity):
 
     def backward(self, projected: Projected) -> Any:
         """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
-        if projected.relaxation == "dnf":
-            from gdpnet.sensitivity._qp import solve_qp
+        if projected.relaxation != "dnf":
+            from gdpnet.sensitivity._qp_layouts import RelaxedQPs
 
-            engine, instance, solved = exact_solution(projected)
-            return solve_qp(
-                *(engine, instance, projected.yhat, projected.options, solved),
-                *(float(self.eps), self.cap),
+            return RelaxedQPs(
+                projected.results.derivative, projected.options.weights, float(self.eps)
             )
-        raise NotImplementedError
+        from gdpnet.sensitivity._qp import solve_qp
+
+        engine, instance, solved = exact_solution(projected)
+        return solve_qp(
+            *(engine, instance, projected.yhat, projected.options, solved),
+            *(float(self.eps), self.cap),
+        )
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Projector:
         differentiable = sensitivity is not None and _requires_gradient(yhat, x)
         options = self._options._replace(
             tolerance=TOLERANCE.get(batch.dtype, 1e-6),
-            detailed=differentiable and sensitivity.needs_dictionaries,
+            detailed=(differentiable or self.forward == "qp") and sensitivity.needs_dictionaries,
             dtype=batch.dtype,
         )
         inputs, predictions, invalid = _arrays(batch, mark)

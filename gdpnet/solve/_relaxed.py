@@ -113,7 +113,7 @@ class RelaxedBatch:
         self.outside = np.abs(self.start - yhat) @ options.weights
         if options.detailed:
             self.results.derivative = RelaxedJacobian(
-                rules, layouts.ready.rules, yhat, self.start, instance.bound
+                rules, layouts, self.number, instance, yhat, self.start
             )
         self.pruned = _within(data, x)
         self.results.sizes = partial(_largest, layouts, self.number)

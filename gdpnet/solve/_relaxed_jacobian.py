@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from gdpnet.convexify._blocks import is_bound
+from gdpnet.convexify._layouts import Layouts
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._results import Array
 
 if TYPE_CHECKING:
-    from gdpnet.solve.lifted import LiftedSolved
+    from gdpnet.solve.exact import Instance
+
+
+class Derivative(Protocol):
+    """What knows the derivative of some samples."""
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (samples, d)."""
 
 
 class RelaxedJacobian:
     """The Jacobian of a batch of relaxed projections.
 
     Args:
-        rules: the rules as the modeller wrote them.
-        ready: the same with what a hull needs; their columns and rows come first in it.
+        rules: the rules as the modeller wrote them; their columns and rows come first in those of
+            the layouts.
+        layouts: how rules are merged.
+        number: layout of each sample, -1 where none was needed, (B,).
+        instance: the layouts' rules for the batch.
         yhat: predictions as given, (B, d).
         start: predictions within the bounds, (B, d).
-        bound: right sides of the rows of `ready`, (B, m).
 
     Attributes:
-        groups: samples that were solved together, and their bases; a later group replaces an
+        groups: samples that were solved together, and their derivatives; a later group replaces an
             earlier one.
     """
 
     def __init__(
-        self, rules: RuleModel, ready: RuleModel, yhat: Array, start: Array, bound: Array
+        self,
+        rules: RuleModel,
+        layouts: Layouts,
+        number: Array,
+        instance: Instance,
+        yhat: Array,
+        start: Array,
     ) -> None:
-        self._rules, self._ready = rules, ready
-        self._yhat, self._start, self._bound = yhat, start, bound
-        self.groups: list[tuple[Array, LiftedSolved]] = []
+        self.rules, self.layouts, self.number = rules, layouts, number
+        self.instance, self.yhat, self.start = instance, yhat, start
+        self.groups: list[tuple[Array, Derivative]] = []
+
+    def with_groups(self, groups: list[tuple[Array, Derivative]]) -> RelaxedJacobian:
+        """The same batch with other derivatives."""
+        other = copy(self)
+        other.groups = groups
+        return other
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y; unsolved samples pass it on.
@@ -43,8 +66,8 @@ class RelaxedJacobian:
         Args:
             gradient: (B, d).
         """
-        size, data = len(gradient), self._rules.data
-        m, n, k = len(data.rows), len(data.columns), len(self._rules.table.varying)
+        size, data = len(gradient), self.rules.data
+        m, n, k = len(data.rows), len(data.columns), len(self.rules.table.varying)
         found = Gradients(gradient.copy(), np.zeros((size, m)), np.zeros((size, k, n)))
         for samples, solved in self.groups:
             part = solved.vjp(np.ascontiguousarray(gradient[samples]))
@@ -56,15 +79,15 @@ class RelaxedJacobian:
 
     def _through_bounds(self, found: Gradients) -> None:
         """A prediction outside of its bounds follows the bound, which may depend on x."""
-        outside = self._start != self._yhat
+        outside = self.start != self.yhat
         if not outside.any():
             return
-        data = self._rules.data
+        data = self.rules.data
         for i in data.global_rows:
             if not is_bound(data, i):
                 continue
             ((j, a),) = data.rows[i].terms
             if j < data.outputs:
-                at = outside[:, j] & (self._start[:, j] == self._bound[:, i] / a.number)
+                at = outside[:, j] & (self.start[:, j] == self.instance.bound[:, i] / a.number)
                 found.bound[at, i] += found.yhat[at, j] / a.number
         found.yhat[outside] = 0.0
