@@ -28,18 +28,19 @@ from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
 
+INWARD = gdpnet.StraightThrough(inward=True)
+
 GRADIENTS = {
     "straight-through": gdpnet.StraightThrough(),
+    "straight-through, inward": INWARD,
     "vertex": gdpnet.Vertex(),
     "qp 1e-1": gdpnet.QP(1e-1),
     "qp 1e-2": gdpnet.QP(1e-2),
     "qp 1e-3": gdpnet.QP(1e-3),
-    "0.25 vertex + 0.75 straight": gdpnet.Mixed("vertex", "straight_through", 0.25),
-    "0.5 vertex + 0.5 straight": gdpnet.Mixed("vertex", "straight_through", 0.5),
-    "0.75 vertex + 0.25 straight": gdpnet.Mixed("vertex", "straight_through", 0.75),
     "0.25 qp + 0.75 straight": gdpnet.Mixed("qp", "straight_through", 0.25),
-    "0.5 qp + 0.5 straight": gdpnet.Mixed("qp", "straight_through", 0.5),
-    "0.75 qp + 0.25 straight": gdpnet.Mixed("qp", "straight_through", 0.75),
+    "0.5 vertex + 0.5 straight": gdpnet.Mixed("vertex", "straight_through", 0.5),
+    "0.5 qp + 0.5 inward": gdpnet.Mixed("qp", INWARD, 0.5),
+    "0.5 vertex + 0.5 inward (auto)": gdpnet.Mixed("vertex", INWARD, 0.5),
 }
 
 

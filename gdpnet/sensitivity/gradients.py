@@ -188,7 +188,7 @@ class Mixed(Sensitivity):
     Example:
         >>> import gdpnet
         >>> gdpnet.Mixed("qp", "straight_through", 0.25)
-        Mixed(first=QP(eps=0.01, cap=64), second=StraightThrough(), alpha=0.25)
+        Mixed(first=QP(eps=0.01, cap=64), second=StraightThrough(inward=False), alpha=0.25)
     """
 
     first: Sensitivity
@@ -298,7 +298,7 @@ def _check_positive(what: str, value: Any) -> None:
 
 
 _NAMES: dict[str, Sensitivity] = {
-    "auto": Mixed(QP(), StraightThrough(), 0.5),
+    "auto": Mixed(Vertex(), StraightThrough(inward=True), 0.5),  # benchmarks/gradients.py
     "qp": QP(),
     "vertex": Vertex(),
     "straight_through": StraightThrough(),
