@@ -212,6 +212,18 @@ def test_straight_through_and_mixtures() -> None:
     torch.testing.assert_close(both, 0.5 * qp + 0.5 * vertex)
 
 
+def test_inward_gradients_never_lead_away_from_the_rules() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 1))
+    m.total = pyo.Constraint(expr=m.y[1] + m.y[2] <= 1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[1.5, 0.4], [0.2, 0.3], [-1.0, 0.5]], requires_grad=True)
+    y = gdpnet.project(rules, yhat, gradient=gdpnet.StraightThrough(inward=True)).y
+    (y * torch.tensor([[-1.0, 1.0], [1.0, -1.0], [-2.0, 3.0]])).sum().backward()
+    # A step against the gradient: 1.5 would grow further beyond, -1.0 comes back.
+    assert yhat.grad.tolist() == [[0.0, 1.0], [1.0, -1.0], [-2.0, 3.0]]
+
+
 def test_milp_has_the_same_gradients() -> None:
     model = load_model(MODELS / "cooling")
     rules = model.build()
