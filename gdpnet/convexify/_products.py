@@ -117,11 +117,10 @@ def _choices(
 def _options(
     data: RuleData, clause: Clause, exclusive: set[frozenset[int]]
 ) -> list[tuple[int, ...]]:
-    """One disjunct each; any non-empty subset where logic names them and XOR does not forbid it."""
+    """One disjunct each, and several of those that logic names where XOR does not forbid it."""
     one: list[tuple[int, ...]] = [(literal,) for literal in clause.literals]
-    if not all(data.booleans[literal - 1].tied for literal in clause.literals) or all(
-        frozenset((-a, -b)) in exclusive for a, b in combinations(clause.literals, 2)
-    ):
+    if all(frozenset((-a, -b)) in exclusive for a, b in combinations(clause.literals, 2)):
         return one
-    sizes = range(1, len(clause.literals) + 1)
-    return [chosen for size in sizes for chosen in combinations(clause.literals, size)]
+    tied = [literal for literal in clause.literals if data.booleans[literal - 1].tied]
+    sizes = range(2, len(tied) + 1)
+    return one + [chosen for size in sizes for chosen in combinations(tied, size)]
