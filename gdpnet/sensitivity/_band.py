@@ -1,7 +1,7 @@
 """The products of the DNF that the regularised quadratic program can give weight to.
 
-A product is a choice of a disjunct (or of a non-empty subset, where logic names them and XOR does
-not forbid it) for every active rule, as in `gdpnet.convexify`. The search of the exact engine stops
+A product is a choice of a disjunct (or of several, where logic names them and XOR does not forbid
+it) for every active rule. The search of the exact engine stops
 as soon as a point satisfies every rule; here every rule gets a choice, so that each product is met
 once. Those farther than the band are pruned by the bound of their linear program, empty ones by its
 infeasibility.
@@ -176,10 +176,9 @@ def _options(data: RuleData, clause: Clause) -> list[list[int]]:
     """Options of a Disjunction; booleans whose truth matters are false where not chosen."""
     literals = clause.literals
     chosen: list[tuple[int, ...]] = [(k,) for k in literals]
-    tied = all(data.booleans[k - 1].tied for k in literals)
-    if tied and not _exclusive(data, clause):
-        sizes = range(1, len(literals) + 1)
-        chosen = [some for size in sizes for some in combinations(literals, size)]
+    tied = [k for k in literals if data.booleans[k - 1].tied]
+    if not _exclusive(data, clause):
+        chosen += [some for size in range(2, len(tied) + 1) for some in combinations(tied, size)]
     options = []
     for some in chosen:
         others = [k for k in literals if k not in some]
