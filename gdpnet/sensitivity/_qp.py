@@ -65,14 +65,14 @@ from gdpnet.sensitivity._band import (
     new_band,
     new_scratch,
 )
-from gdpnet.sensitivity._qp_backward import vjp_pieces
+from gdpnet.sensitivity._qp_backward import new_adjoint, vjp_band
 from gdpnet.sensitivity._qp_forward import mix
 from gdpnet.sensitivity._qp_pieces import new_pieces, settle_pieces
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Instance, Solved
 from gdpnet.solve.exact._arrays import Component
 from gdpnet.solve.exact._jit import Array
-from gdpnet.solve.exact._kernel import new_workspace
+from gdpnet.solve.exact._kernel import Workspace, new_workspace
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,11 @@ class QPSolved:
             own = np.ascontiguousarray(gradient[:, component.outputs])
             to_yhat, to_bound = own.copy(), np.zeros_like(part.bound)
             to_varying = np.zeros_like(part.varying)
-            vjp_pieces(
+            most = int(np.diff(part.band.start).max(initial=0))
+            vjp_band(
                 *(component.prepared, part.varying, part.bound, part.yhat, part.weights),
-                *(self.eps, part.band, own, to_yhat, to_bound, to_varying),
+                *(self.eps, part.band, new_adjoint(component.prepared, most)),
+                *(own, to_yhat, to_bound, to_varying),
             )
             yhat[:, component.outputs] = to_yhat
             bound[:, component.rows] = to_bound
@@ -175,7 +177,8 @@ def solve_qp(
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
     products = np.zeros(size, dtype=np.int64)
     parts = []
-    for component, choice in zip(engine.components, _choices(engine), strict=True):
+    for index, choice in enumerate(_choices(engine)):
+        component = engine.components[index]
         outputs = component.outputs
         whole = len(component.columns) == len(engine.data.columns)
         own = np.ascontiguousarray(clipped[:, outputs])
@@ -185,7 +188,7 @@ def solve_qp(
             varying = varying[:, component.varying][:, :, component.columns]
             bound = bound[:, component.rows]
         part = _solve_part(
-            *(component, choice, component.activity(instance.active)),
+            *(component, choice, engine.workspaces[index], component.activity(instance.active)),
             *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
             np.ascontiguousarray(options.weights[outputs]),
             np.ascontiguousarray(solved.z[:, component.columns]),
@@ -210,6 +213,7 @@ def solve_qp(
 def _solve_part(
     component: Component,
     choice: Choices,
+    workspaces: list[Workspace],
     active: Array,
     varying: Array,
     bound: Array,
@@ -225,7 +229,11 @@ def _solve_part(
     prepared, logic = component.prepared, component.logic
     band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
     band.status[wanted] = VERTICES
-    work, scratch = new_workspace(prepared, logic), new_scratch(component)
+    try:
+        work = workspaces.pop()
+    except IndexError:
+        work = new_workspace(prepared, logic)
+    scratch = new_scratch(component)
     at = 0
     while True:
         at = list_band(
@@ -235,6 +243,7 @@ def _solve_part(
         if at == size:
             break
         band = enlarged(band)
+    workspaces.append(work)
     if (band.status == PIECES).any():
         failed = np.zeros(size, dtype=np.bool_)
         settle_pieces(

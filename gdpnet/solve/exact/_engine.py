@@ -101,7 +101,7 @@ class ExactEngine:
         self.rule_clauses = np.array([rule.clause for rule in self.data.rules], dtype=np.int64)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._instructions = compile_instructions(rules.data)
-        self._workspaces: list[list[Workspace]] = [[] for _ in self.components]
+        self.workspaces: list[list[Workspace]] = [[] for _ in self.components]
 
     def instantiate(self, x: Array) -> Instance:
         """Conditions and coefficients for a batch.
@@ -217,7 +217,7 @@ class ExactEngine:
                 settle_ties(span, progress)
 
         def work(span: tuple[int, int]) -> None:
-            workspaces = self._workspaces[index]
+            workspaces = self.workspaces[index]
             try:
                 workspace = workspaces.pop()
             except IndexError:
