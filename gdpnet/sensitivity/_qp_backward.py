@@ -12,8 +12,8 @@ z1 in which z_k grows with lambda_k, and one scalar m joins the products:
 
     p_k = p0_k + pi_k z1_k,   pi_k = (m - gradient . z1_k) / slope_k,   sum pi_k = 0
 
-With as many rows as free columns p0 = 0 and z1 = z', and `tau = pi nu + lambda q`, which is all that
-is needed then, comes from the rows alone.  A singular system (rows that depend on each other) is
+With as many rows as free columns p0 = 0 and z1 = z', and `tau = pi nu + lambda q`, all that is
+needed then, comes from the rows alone.  A singular system (rows that depend on each other) is
 solved with its dependent unknowns at 0.
 """
 

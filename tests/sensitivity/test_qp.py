@@ -212,23 +212,23 @@ def check_derivatives(given: Case) -> int:
         moved[(slice(None), *place)] += h
         return moved
 
-    for j in range(given.yhat.shape[1]):
-        check(lambda h: replace(given, yhat=along(given.yhat, (j,), h)), gradients.yhat[:, j])
     instance = given.instance
+
+    def with_yhat(place: tuple[int, ...]) -> Callable[[float], Case]:
+        return lambda h: replace(given, yhat=along(given.yhat, place, h))
+
+    def with_rows(name: str, place: tuple[int, ...]) -> Callable[[float], Case]:
+        array = getattr(instance, name)
+        return lambda h: replace(
+            given, instance=replace(instance, **{name: along(array, place, h)})
+        )
+
+    for j in range(given.yhat.shape[1]):
+        check(with_yhat((j,)), gradients.yhat[:, j])
     for i in range(instance.bound.shape[1]):
-        check(
-            lambda h: replace(
-                given, instance=replace(instance, bound=along(instance.bound, (i,), h))
-            ),
-            gradients.bound[:, i],
-        )
+        check(with_rows("bound", (i,)), gradients.bound[:, i])
     for v, j in zip(*np.nonzero((instance.varying != 0).any(0)), strict=True):
-        check(
-            lambda h: replace(
-                given, instance=replace(instance, varying=along(instance.varying, (v, j), h))
-            ),
-            gradients.varying[:, v, j],
-        )
+        check(with_rows("varying", (v, j)), gradients.varying[:, v, j])
     return compared
 
 
