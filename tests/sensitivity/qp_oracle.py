@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import null_space
+from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, nnls
 
 from gdpnet.convexify._products import products
@@ -193,3 +193,29 @@ def regularised(
         program = written(found, own, weights[component.outputs], eps)
         y[component.outputs] = own + program.moves @ solve(program)
     return y
+
+
+def written_blocks(
+    blocks: list[list[Polyhedron]], yhat: np.ndarray, weights: np.ndarray, eps: float
+) -> Program:
+    """The program of several blocks: as `written` for each, with equal sums of all copies."""
+    d = len(yhat)
+    apart = [written(block, yhat, weights / len(blocks), eps) for block in blocks]
+    sizes = [len(program.cost) for program in apart]
+    n = blocks[0][0].upper.shape[1]
+    width = d + n + 1
+    sums = [np.tile(np.eye(width), (1, size // width))[:-1] for size in sizes]
+    links = [
+        np.hstack([-sums[0], *(sums[c] if k == c else np.zeros((width - 1, sizes[k]))
+                               for k in range(1, len(blocks)))])
+        for c in range(1, len(blocks))
+    ]  # fmt: skip
+    return Program(
+        cost=np.concatenate([p.cost for p in apart]),
+        curvature=np.concatenate([p.curvature for p in apart]),
+        upper=block_diag(*(p.upper for p in apart)),
+        limit=np.concatenate([p.limit for p in apart]),
+        equal=np.vstack([block_diag(*(p.equal for p in apart)), *links]),
+        right=np.concatenate([*(p.right for p in apart), np.zeros((width - 1) * len(links))]),
+        moves=np.hstack([apart[0].moves, np.zeros((d, sum(sizes[1:])))]),
+    )
