@@ -7,7 +7,8 @@ A block c is a disjunction with products k, and a copy of product k is
 With `|z|^2 + |eta|^2 = 2 (p^2 + q^2)` the program of a part is
 
     minimise    w.(P + Q) + eps sum_ck (p^2 + q^2 + 1/2 lambda^2 + 1/2 a^2)
-    subject to  rows of each copy:  g.x <= 0  or  == 0,  homogeneous in (p, q, lambda, a)
+    subject to  rows of each copy:  g.x <= 0  or  == 0,  homogeneous in (p, q, lambda, a),
+                bounds, and eta <= (upper - lower) lambda among them
                 sum_k x_ck = sigma = (P, Q, 1, A)  for every block
 
 All blocks share sigma.  A Newton step needs one matrix M of the size of a copy for each copy, one
@@ -30,6 +31,7 @@ from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 
 COMPLIANCE = 1e-8  # of an equality, against the quadratic term
 ROOM = 1e-9  # that rows are given, so that copies of empty products have an inside
+STIFFEST = 1e7  # in the derivative: more would lose the multipliers' adjoints in rounding
 END = 1e-11  # of the central path, relative to the weights
 ROUNDS = 60
 
@@ -91,6 +93,7 @@ class Newton(NamedTuple):
     d_multiplier: Array  # (row places,)
     d_shared: Array  # (D,)
     d_sums: Array  # (blocks, D)
+    activity: Array  # (row places,): g.x
     push: Array  # (row places,): complementarity of the corrector
     push_lower: Array  # (copies, D)
     vector: Array  # (D,)
@@ -130,6 +133,7 @@ def new_newton(shape: Shape) -> Newton:
         d_multiplier=np.empty(shape.row.size),
         d_shared=np.empty(width),
         d_sums=np.empty((blocks, width)),
+        activity=np.empty(shape.row.size),
         push=np.empty(shape.row.size),
         push_lower=np.empty((copies, width)),
         vector=np.empty(width),
@@ -200,7 +204,7 @@ def curvature(shape, j, eps):
 
 
 @outlined
-def factor_all(shape, table, eps, x, lower, slack, multiplier, work):
+def factor_all(shape, table, eps, stiffest, x, lower, slack, multiplier, work):
     """M^-1 of every copy, W^-1 of every block, and the factor of the matrix of sigma.
 
     The coordinate of lambda, which sigma does not move, gets a unit row in the latter.
@@ -218,10 +222,11 @@ def factor_all(shape, table, eps, x, lower, slack, multiplier, work):
                     matrix[i, k] = 0.0
                 matrix[i, i] = curvature(shape, i, eps)
                 if i <= fixed:
-                    matrix[i, i] += lower[copy, i] / x[copy, i]
+                    matrix[i, i] += min(lower[copy, i] / x[copy, i], stiffest)
             for e in range(shape.rows[copy], shape.rows[copy + 1]):
                 r = shape.row[e]
                 stiff = 1.0 / COMPLIANCE if shape.equality[r] else multiplier[e] / slack[e]
+                stiff = min(stiff, stiffest)
                 for a in range(work.entries[r]):
                     i = work.place[r, a]
                     for b in range(a + 1):
@@ -346,7 +351,7 @@ def step_rows(shape, table, eps, target, corrected, x, lower, slack, multiplier,
                 work.right[copy, j] = -total
             for e in range(shape.rows[copy], shape.rows[copy + 1]):
                 r = shape.row[e]
-                missing = along(table, work, r, x[copy])
+                missing = work.activity[e]
                 if shape.equality[r]:
                     pull = multiplier[e] + missing / COMPLIANCE
                 else:
@@ -377,7 +382,7 @@ def finish_step(shape, table, target, corrected, x, lower, slack, multiplier, wo
                 length = min(length, -lower[copy, j] / work.d_lower[copy, j])
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
             r = shape.row[e]
-            missing = along(table, work, r, x[copy])
+            missing = work.activity[e]
             change = along(table, work, r, work.d_x[copy])
             if shape.equality[r]:
                 work.d_multiplier[e] = (missing + change) / COMPLIANCE
@@ -436,6 +441,7 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
     for e in range(slack.size):
         work.d_slack[e] = 0.0
         work.d_multiplier[e] = 0.0
+    length_before = 1.0
     missing = 1.0  # of the linear equations, relative to the start: each step closes its share
     for step in range(ROUNDS):
         gap = gap_after(shape, 0.0, x, lower, slack, multiplier, work)
@@ -443,7 +449,10 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
             return step, False
         if gap <= END and missing <= 1e-10:
             return step, True
-        factor_all(shape, table, eps, x, lower, slack, multiplier, work)
+        factor_all(shape, table, eps, np.inf, x, lower, slack, multiplier, work)
+        for copy in range(x.shape[0]):
+            for e in range(shape.rows[copy], shape.rows[copy + 1]):
+                work.activity[e] = along(table, work, shape.row[e], x[copy])
         target = 0.0
         for corrected in range(2):
             sums_missing(shape, x, shared, work)
@@ -460,13 +469,17 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
             )
             if corrected == 0:
                 reached = gap_after(shape, length, x, lower, slack, multiplier, work)
-                target = max(gap * min(1.0, (reached / gap) ** 3), 0.1 * END)
+                share = min(1.0, (reached / gap) ** 3)
+                if length_before < 0.1:  # too near to the boundary: back to the path
+                    share = max(share, 0.5)
+                target = max(gap * share, 0.1 * END)
                 for copy in range(x.shape[0]):
                     for j in range(2 * shape.outputs + 1):
                         work.push_lower[copy, j] = work.d_x[copy, j] * work.d_lower[copy, j]
                 for e in range(slack.size):
                     work.push[e] = work.d_slack[e] * work.d_multiplier[e]
         missing *= 1.0 - length
+        length_before = length
         for copy in range(x.shape[0]):
             for j in range(width):
                 x[copy, j] += length * work.d_x[copy, j]
@@ -488,7 +501,7 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
 
 @outlined
 def write_table(shape, matrix, bound, lower, upper, yhat, table, unit):
-    """Rows of a sample over (p, q, lambda, a), scaled: those of the rules, then the bounds."""
+    """Rows of a sample over (p, q, lambda, a), scaled: of the rules, bounds, ranges of eta."""
     d, n = shape.outputs, shape.outputs + shape.auxiliaries
     width, m = table.shape[1], bound.size
     for r in range(table.shape[0]):
@@ -503,6 +516,11 @@ def write_table(shape, matrix, bound, lower, upper, yhat, table, unit):
             for j in range(d, n):
                 table[r, d + 1 + j] = matrix[r, j]
             table[r, 2 * d] = -rest
+        elif r >= m + 2 * n:
+            j = r - m - 2 * n
+            table[r, j] = 1.0
+            table[r, d + j] = 1.0
+            table[r, 2 * d] = lower[j] - upper[j]
         else:
             j = (r - m) // 2
             above = (r - m) % 2 == 0
@@ -558,8 +576,9 @@ def _compile_vjp(stamp: int) -> Any:
             write_table(shape, matrix[s], bound[s], lower, upper, yhat[s], table, unit)
             index_entries(table, work)
             factor_all(
-                shape, table, eps, path.x[s], path.lower[s], path.slack[s], path.multiplier[s], work
-            )
+                shape, table, eps, STIFFEST, path.x[s], path.lower[s], path.slack[s],
+                path.multiplier[s], work,
+            )  # fmt: skip
             for copy in range(work.right.shape[0]):
                 for j in range(width):
                     work.right[copy, j] = 0.0
@@ -579,12 +598,12 @@ def _compile_vjp(stamp: int) -> Any:
                     stiff = path.multiplier[s, e] / path.slack[s, e]
                     if shape.equality[r]:
                         stiff = 1.0 / COMPLIANCE
-                    dual = stiff * along(table, work, r, adjoint) * unit[r]
+                    dual = min(stiff, STIFFEST) * along(table, work, r, adjoint) * unit[r]
                     multiplier = path.multiplier[s, e] * unit[r]
                     weight = multiplier * adjoint[2 * d] + dual * x[2 * d]
                     if r >= m:  # a bound: only the prediction moves
                         j = (r - m) // 2
-                        if j < d:
+                        if j < d and r < m + 2 * n:
                             to_yhat[s, j] += weight if (r - m) % 2 == 0 else -weight
                         continue
                     to_bound[s, r] -= weight

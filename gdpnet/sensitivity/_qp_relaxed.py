@@ -2,7 +2,10 @@
 
 See `_qp_blocks` for the program. Every block has copies of all columns of its part; their sums are
 the same in all blocks, auxiliaries included, and the quadratic term stands on every copy and on no
-sum.
+sum. As in the hull, a copy's eta is at most its weight times the output's range; without that,
+products without weight, even empty ones, would take up a share of eta.
+
+Outputs whose ranges differ by many orders of magnitude may not be solved; `solved` tells.
 """
 
 from __future__ import annotations
@@ -75,13 +78,15 @@ def block_part(
         for side, end in enumerate((upper[j], lower[j]))
         if np.isfinite(end)
     ]
+    d = sum(j < data.outputs for j in columns)
+    first = len(used) + 2 * len(columns)
+    bounds += [first + j for j in range(d) if np.isfinite(upper[j] - lower[j])]
     copies = [
         [*(place[i] for i in dict.fromkeys((*always, *product))), *bounds]
         for block in blocks
         for product in block
     ]
-    equality = [data.rows[i].equality for i in used] + [False] * (2 * len(columns))
-    d = sum(j < data.outputs for j in columns)
+    equality = [data.rows[i].equality for i in used] + [False] * (2 * len(columns) + d)
     varying = {int(row): k for k, row in enumerate(table.varying)}
     moving = [(k, varying[i]) for i, k in place.items() if i in varying]
     return BlockPart(

@@ -196,9 +196,16 @@ def regularised(
 
 
 def written_blocks(
-    blocks: list[list[Polyhedron]], yhat: np.ndarray, weights: np.ndarray, eps: float
+    blocks: list[list[Polyhedron]],
+    reach: np.ndarray,
+    yhat: np.ndarray,
+    weights: np.ndarray,
+    eps: float,
 ) -> Program:
-    """The program of several blocks: as `written` for each, with equal sums of all copies."""
+    """The program of several blocks: as `written` for each, with equal sums of all copies.
+
+    As in the hull, `eta <= width lambda`; with one block that follows from the bounds.
+    """
     d = len(yhat)
     apart = [written(block, yhat, weights / len(blocks), eps) for block in blocks]
     sizes = [len(program.cost) for program in apart]
@@ -210,11 +217,15 @@ def written_blocks(
                                for k in range(1, len(blocks)))])
         for c in range(1, len(blocks))
     ]  # fmt: skip
+    range_of_eta = np.hstack([np.eye(d), np.eye(d), np.zeros((d, n - d)), -reach[:, None]])
+    copies = sum(sizes) // width
     return Program(
         cost=np.concatenate([p.cost for p in apart]),
         curvature=np.concatenate([p.curvature for p in apart]),
-        upper=block_diag(*(p.upper for p in apart)),
-        limit=np.concatenate([p.limit for p in apart]),
+        upper=np.vstack(
+            [block_diag(*(p.upper for p in apart)), block_diag(*[range_of_eta] * copies)]
+        ),
+        limit=np.concatenate([*(p.limit for p in apart), np.zeros(d * copies)]),
         equal=np.vstack([block_diag(*(p.equal for p in apart)), *links]),
         right=np.concatenate([*(p.right for p in apart), np.zeros((width - 1) * len(links))]),
         moves=np.hstack([apart[0].moves, np.zeros((d, sum(sizes[1:])))]),
