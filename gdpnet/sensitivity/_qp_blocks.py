@@ -441,7 +441,6 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
     for e in range(slack.size):
         work.d_slack[e] = 0.0
         work.d_multiplier[e] = 0.0
-    length_before = 1.0
     missing = 1.0  # of the linear equations, relative to the start: each step closes its share
     for step in range(ROUNDS):
         gap = gap_after(shape, 0.0, x, lower, slack, multiplier, work)
@@ -470,16 +469,18 @@ def follow_path(shape, table, cost, eps, x, lower, slack, multiplier, shared, su
             if corrected == 0:
                 reached = gap_after(shape, length, x, lower, slack, multiplier, work)
                 share = min(1.0, (reached / gap) ** 3)
-                if length_before < 0.1:  # too near to the boundary: back to the path
-                    share = max(share, 0.5)
+                second = 1.0
+                if length < 0.1:  # the boundary is too near for a second-order step
+                    share, second = 0.3, 0.0
                 target = max(gap * share, 0.1 * END)
                 for copy in range(x.shape[0]):
                     for j in range(2 * shape.outputs + 1):
-                        work.push_lower[copy, j] = work.d_x[copy, j] * work.d_lower[copy, j]
+                        work.push_lower[copy, j] = (
+                            second * work.d_x[copy, j] * work.d_lower[copy, j]
+                        )
                 for e in range(slack.size):
-                    work.push[e] = work.d_slack[e] * work.d_multiplier[e]
+                    work.push[e] = second * work.d_slack[e] * work.d_multiplier[e]
         missing *= 1.0 - length
-        length_before = length
         for copy in range(x.shape[0]):
             for j in range(width):
                 x[copy, j] += length * work.d_x[copy, j]

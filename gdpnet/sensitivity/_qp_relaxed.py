@@ -135,7 +135,7 @@ class RelaxedQP:
         `bound` and `varying` are over all rows of the rules, `yhat` over the part's outputs. What
         was not solved passes unchanged.
         """
-        part, size = self.part, len(gradient)
+        part = self.part
         gradient = np.ascontiguousarray(gradient)
         matrix, own = _matrix(part, self.instance), _bound(part, self.instance)
         to_yhat, to_bound, to_matrix = gradient.copy(), np.zeros_like(own), np.zeros_like(matrix)
@@ -152,7 +152,6 @@ class RelaxedQP:
         varying = np.zeros_like(self.instance.varying)
         for k, v in part.moving:
             varying[:, v, part.columns] = to_matrix[:, k]
-        assert size == len(bound)
         return Gradients(to_yhat, bound, varying)
 
 
@@ -180,6 +179,70 @@ def solve_relaxed_qp(
     )
     y[~solved] = yhat[~solved]
     return RelaxedQP(y, solved, part, instance, yhat, eps, path)
+
+
+@dataclass(frozen=True)
+class RelaxedSolved:
+    """Solutions of a batch over all parts of a layout.
+
+    Attributes:
+        y: the regularised point, (B, d); the prediction where a part was not solved.
+        solved: (B,) bool.
+        inside: coordinates of the prediction that the gradient may reach, (B, d) bool.
+        instance: the rules of the batch.
+        parts: one for each part.
+    """
+
+    y: Array
+    solved: Array
+    inside: Array
+    instance: Instance
+    parts: tuple[RelaxedQP, ...]
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        yhat = gradient.copy()
+        bound = np.zeros_like(self.instance.bound)
+        varying = np.zeros_like(self.instance.varying)
+        for part in self.parts:
+            outputs = part.part.columns[: part.part.shape.outputs]
+            found = part.vjp(gradient[:, outputs])
+            yhat[:, outputs] = found.yhat
+            bound += found.bound  # a row stands in one part only
+            varying += found.varying
+        yhat = np.where(self.inside, yhat, 0.0)
+        yhat[~self.solved] = gradient[~self.solved]
+        bound[~self.solved] = 0.0
+        varying[~self.solved] = 0.0
+        return Gradients(yhat, bound, varying)
+
+
+def solve_parts(
+    parts: Sequence[BlockPart], instance: Instance, yhat: Array, box: tuple[Array, Array],
+    weights: Array, eps: float,
+) -> RelaxedSolved:  # fmt: skip
+    """Solves the regularised programs of all parts of a layout; other outputs are clipped.
+
+    Args:
+        parts: of the layout that all samples have.
+        instance: the rules for the batch.
+        yhat: predictions, (B, d).
+        box: lower and upper bounds of the outputs, each (d,) or (B, d).
+        weights: of the outputs, the largest 1, (d,).
+        eps: the regularisation, positive.
+    """
+    clipped = np.clip(yhat, *box)
+    y, solved = clipped.copy(), np.ones(len(yhat), dtype=np.bool_)
+    found = []
+    for part in parts:
+        outputs = part.columns[: part.shape.outputs]
+        if len(outputs):
+            one = solve_relaxed_qp(part, instance, clipped[:, outputs], weights[outputs], eps)
+            y[:, outputs] = one.y
+            solved &= one.solved
+            found.append(one)
+    y[~solved] = yhat[~solved]
+    return RelaxedSolved(y, solved, clipped == yhat, instance, tuple(found))
 
 
 def _matrix(part: BlockPart, instance: Instance) -> Array:

@@ -6,13 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
+from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.convexify._products import products
-from gdpnet.sensitivity._qp_relaxed import BlockPart, RelaxedQP, block_part, solve_relaxed_qp
+from gdpnet.sensitivity._qp import solve_qp
+from gdpnet.sensitivity._qp_relaxed import (
+    BlockPart,
+    RelaxedQP,
+    block_part,
+    solve_parts,
+    solve_relaxed_qp,
+)
 from gdpnet.solve._exact import engine_of
+from gdpnet.solve._results import Options
 from gdpnet.solve.exact import Instance
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
@@ -209,3 +219,31 @@ def test_derivatives_through_coefficients_auxiliaries_and_equalities() -> None:
                 here = clipped(rules, moved)[[s]]
                 compared += differences(Relaxation(rules, instance, s), here, 0.05)
     assert compared > 20
+
+
+def test_parts_are_solved_apart() -> None:
+    """Rules without common outputs; a third output in no rule; one sample outside the box."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.a = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
+    m.b = Disjunction(expr=[[m.y[1] <= 2], [m.y[1] >= 4]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 11.0], [-1.0, 3.0, 5.0]])
+    instance = engine_of(rules).instantiate(np.zeros((3, 0)))
+    parts = [block_part(rules, [j], [], [[[2 * j], [2 * j + 1]]]) for j in range(2)]
+    box = (np.zeros(3), np.full(3, 10.0))
+    found = solve_parts(parts, instance, yhat, box, np.ones(3), 1e-2)
+    assert found.solved.all()
+    options = Options(weights=np.ones(3), threads=1)
+    engine = engine_of(rules)
+    projected = engine.project(instance, yhat, options)
+    dnf = solve_qp(engine, instance, yhat, options, projected, 1e-2)
+    mixed = [0, 1]  # a part of the third prediction passes there
+    np.testing.assert_allclose(found.y[mixed], dnf.y[mixed], atol=1e-6)
+    gradient = np.random.default_rng(0).standard_normal((3, 3))
+    ours, theirs = found.vjp(gradient), dnf.vjp(gradient)
+    np.testing.assert_allclose(ours.yhat[mixed], theirs.yhat[mixed], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ours.bound[mixed], theirs.bound[mixed], rtol=1e-4, atol=1e-4)
+    assert ours.yhat[1, 2] == 0.0
+    assert ours.yhat[2, 0] == 0.0
+    assert ours.yhat[0, 2] == gradient[0, 2]
