@@ -169,15 +169,15 @@ def solve_qp(
         cap: most products of a sample and component.
     """
     size, d = yhat.shape
-    lower, upper = _box(engine)
-    clipped = np.clip(yhat, lower, upper)
+    static = _static(engine)
+    clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
     passed = solved.status != SOLVED
     moved = np.where(passed[:, None], yhat, solved.z[:, :d])
     y, inside = yhat.copy(), np.ones((size, d), dtype=np.bool_)
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
     products = np.zeros(size, dtype=np.int64)
     parts = []
-    for index, choice in enumerate(_choices(engine)):
+    for index, choice in enumerate(static.choices):
         component = engine.components[index]
         outputs = component.outputs
         whole = len(component.columns) == len(engine.data.columns)
@@ -203,7 +203,7 @@ def solve_qp(
         inside[:, outputs] = (own == yhat[:, outputs]) | ~solved_here[:, None]
         capped |= part.band.capped
         parts.append(part)
-    free = sorted(set(range(d)) - {int(j) for c in engine.components for j in c.outputs})
+    free = static.free
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]
         inside[:, free] = passed[:, None] | solved.follows[:, free]
@@ -254,16 +254,23 @@ def _solve_part(
     return Part(component, varying, bound, yhat, weights, band)
 
 
-_known: WeakKeyDictionary[ExactEngine, list[Choices]] = WeakKeyDictionary()
+class _Static:
+    """What all batches of an engine share."""
+
+    def __init__(self, engine: ExactEngine) -> None:
+        columns = engine.data.columns[: engine.data.outputs]
+        self.lower = np.array([c.lower for c in columns])
+        self.upper = np.array([c.upper for c in columns])
+        self.choices = [choices(engine.data, c) for c in engine.components]
+        used = {int(j) for c in engine.components for j in c.outputs}
+        self.free = sorted(set(range(len(columns))) - used)
 
 
-def _choices(engine: ExactEngine) -> list[Choices]:
+_known: WeakKeyDictionary[ExactEngine, _Static] = WeakKeyDictionary()
+
+
+def _static(engine: ExactEngine) -> _Static:
     found = _known.get(engine)
     if found is None:
-        found = _known[engine] = [choices(engine.data, c) for c in engine.components]
+        found = _known[engine] = _Static(engine)
     return found
-
-
-def _box(engine: ExactEngine) -> tuple[Array, Array]:
-    columns = engine.data.columns[: engine.data.outputs]
-    return np.array([c.lower for c in columns]), np.array([c.upper for c in columns])
