@@ -1,10 +1,9 @@
 """The products of the DNF that the regularised quadratic program can give weight to.
 
-A product is a choice of a disjunct (or of a non-empty subset, where logic names them and XOR does
-not forbid it) for every active rule, as in `gdpnet.convexify`. The search of the exact engine stops
-as soon as a point satisfies every rule; here every rule gets a choice, so that each product is met
-once. Those farther than the band are pruned by the bound of their linear program, empty ones by its
-infeasibility.
+A product is a choice of a disjunct (or of several, where logic names them and XOR does not forbid
+it) for every active rule. The search of the exact engine stops as soon as a point satisfies every
+rule; here every rule gets a choice, so that each product is met once. Those farther than the band
+are pruned by the bound of their linear program, empty ones by its infeasibility.
 
 Each product found leaves its nearest vertex and the rows and columns that hold it there: a *piece*,
 along which `z_k` is proportional to `lambda_k`.
@@ -176,10 +175,9 @@ def _options(data: RuleData, clause: Clause) -> list[list[int]]:
     """Options of a Disjunction; booleans whose truth matters are false where not chosen."""
     literals = clause.literals
     chosen: list[tuple[int, ...]] = [(k,) for k in literals]
-    tied = all(data.booleans[k - 1].tied for k in literals)
-    if tied and not _exclusive(data, clause):
-        sizes = range(1, len(literals) + 1)
-        chosen = [some for size in sizes for some in combinations(literals, size)]
+    tied = [k for k in literals if data.booleans[k - 1].tied]
+    if not _exclusive(data, clause):
+        chosen += [some for size in range(2, len(tied) + 1) for some in combinations(tied, size)]
     options = []
     for some in chosen:
         others = [k for k in literals if k not in some]
@@ -390,21 +388,22 @@ def fill(band, first, last):
     for p in range(first, last):
         band.weight[p] = 1.0
     while True:
-        total, conductance = 1.0, 0.0
+        total, conductance, kept = 1.0, 0.0, 0
         for p in range(first, last):
             if band.weight[p] > 0.0:
                 total += band.intercept[p] / band.slope[p]
                 conductance += 1.0 / band.slope[p]
+                kept += 1
         price = total / conductance
         dropped = False
         for p in range(first, last):
-            if band.weight[p] > 0.0 and band.intercept[p] >= price and last - first > 1:
+            if band.weight[p] > 0.0 and band.intercept[p] >= price and kept > 1:
                 band.weight[p] = 0.0
                 dropped = True
         if not dropped:
             break
     for p in range(first, last):
-        if band.weight[p] > 0.0:
+        if band.weight[p] > 0.0 and kept > 1:
             band.weight[p] = (price - band.intercept[p]) / band.slope[p]
     return price
 

@@ -65,14 +65,15 @@ from gdpnet.sensitivity._band import (
     new_band,
     new_scratch,
 )
-from gdpnet.sensitivity._qp_backward import vjp_pieces
+from gdpnet.sensitivity._qp_backward import new_adjoint, vjp_band
 from gdpnet.sensitivity._qp_forward import mix
 from gdpnet.sensitivity._qp_pieces import new_pieces, settle_pieces
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Instance, Solved
 from gdpnet.solve.exact._arrays import Component
+from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._jit import Array
-from gdpnet.solve.exact._kernel import new_workspace
+from gdpnet.solve.exact._kernel import new_program
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,11 @@ class QPSolved:
             own = np.ascontiguousarray(gradient[:, component.outputs])
             to_yhat, to_bound = own.copy(), np.zeros_like(part.bound)
             to_varying = np.zeros_like(part.varying)
-            vjp_pieces(
+            most = int(np.diff(part.band.start).max(initial=0))
+            vjp_band(
                 *(component.prepared, part.varying, part.bound, part.yhat, part.weights),
-                *(self.eps, part.band, own, to_yhat, to_bound, to_varying),
+                *(self.eps, part.band, new_adjoint(component.prepared, most)),
+                *(own, to_yhat, to_bound, to_varying),
             )
             yhat[:, component.outputs] = to_yhat
             bound[:, component.rows] = to_bound
@@ -167,15 +170,16 @@ def solve_qp(
         cap: most products of a sample and component.
     """
     size, d = yhat.shape
-    lower, upper = _box(engine)
-    clipped = np.clip(yhat, lower, upper)
+    static = _static(engine)
+    clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
     passed = solved.status != SOLVED
     moved = np.where(passed[:, None], yhat, solved.z[:, :d])
     y, inside = yhat.copy(), np.ones((size, d), dtype=np.bool_)
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
     products = np.zeros(size, dtype=np.int64)
     parts = []
-    for component, choice in zip(engine.components, _choices(engine), strict=True):
+    for index, choice in enumerate(static.choices):
+        component = engine.components[index]
         outputs = component.outputs
         whole = len(component.columns) == len(engine.data.columns)
         own = np.ascontiguousarray(clipped[:, outputs])
@@ -185,7 +189,7 @@ def solve_qp(
             varying = varying[:, component.varying][:, :, component.columns]
             bound = bound[:, component.rows]
         part = _solve_part(
-            *(component, choice, component.activity(instance.active)),
+            *(component, choice, engine.programs[index], component.activity(instance.active)),
             *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
             np.ascontiguousarray(options.weights[outputs]),
             np.ascontiguousarray(solved.z[:, component.columns]),
@@ -200,7 +204,7 @@ def solve_qp(
         inside[:, outputs] = (own == yhat[:, outputs]) | ~solved_here[:, None]
         capped |= part.band.capped
         parts.append(part)
-    free = sorted(set(range(d)) - {int(j) for c in engine.components for j in c.outputs})
+    free = static.free
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]
         assert solved.follows is not None
@@ -211,6 +215,7 @@ def solve_qp(
 def _solve_part(
     component: Component,
     choice: Choices,
+    programs: list[Block],
     active: Array,
     varying: Array,
     bound: Array,
@@ -226,16 +231,21 @@ def _solve_part(
     prepared, logic = component.prepared, component.logic
     band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
     band.status[wanted] = VERTICES
-    work, scratch = new_workspace(prepared, logic), new_scratch(component)
+    try:
+        program = programs.pop()
+    except IndexError:
+        program = new_program(prepared, logic)
+    scratch = new_scratch(component)
     at = 0
     while True:
         at = list_band(
             *(at, prepared, logic, choice, active, varying, bound, yhat, weights, nearest),
-            *(assignment, eps, cap, work, scratch, band),
+            *(assignment, eps, cap, program.tree.work, scratch, band),
         )
         if at == size:
             break
         band = enlarged(band)
+    programs.append(program)
     if (band.status == PIECES).any():
         failed = np.zeros(size, dtype=np.bool_)
         settle_pieces(
@@ -246,16 +256,23 @@ def _solve_part(
     return Part(component, varying, bound, yhat, weights, band)
 
 
-_known: WeakKeyDictionary[ExactEngine, list[Choices]] = WeakKeyDictionary()
+class _Static:
+    """What all batches of an engine share."""
+
+    def __init__(self, engine: ExactEngine) -> None:
+        columns = engine.data.columns[: engine.data.outputs]
+        self.lower = np.array([c.lower for c in columns])
+        self.upper = np.array([c.upper for c in columns])
+        self.choices = [choices(engine.data, c) for c in engine.components]
+        used = {int(j) for c in engine.components for j in c.outputs}
+        self.free = sorted(set(range(len(columns))) - used)
 
 
-def _choices(engine: ExactEngine) -> list[Choices]:
+_known: WeakKeyDictionary[ExactEngine, _Static] = WeakKeyDictionary()
+
+
+def _static(engine: ExactEngine) -> _Static:
     found = _known.get(engine)
     if found is None:
-        found = _known[engine] = [choices(engine.data, c) for c in engine.components]
+        found = _known[engine] = _Static(engine)
     return found
-
-
-def _box(engine: ExactEngine) -> tuple[Array, Array]:
-    columns = engine.data.columns[: engine.data.outputs]
-    return np.array([c.lower for c in columns]), np.array([c.upper for c in columns])

@@ -54,7 +54,6 @@ class Pieces(NamedTuple):
     upper_source: Array  # (n,)
     before: Array  # (cap,): weights before a step
     target: Array  # (cap,)
-    known: Array  # (cap,): weight for which a piece was computed, -1 for none
 
 
 def new_pieces(prepared: Prepared, cap: int) -> Pieces:
@@ -78,7 +77,6 @@ def new_pieces(prepared: Prepared, cap: int) -> Pieces:
         upper_source=np.empty(n, dtype=np.int64),
         before=np.empty(cap),
         target=np.empty(cap),
-        known=np.empty(cap),
     )
 
 
@@ -208,7 +206,6 @@ def compute_piece(work, prepared, logic, weights, nearest, eps, band, p, weight)
 def settle(work, prepared, logic, weights, nearest, eps, band, first, last):
     """Finds the weights of a sample.  False where a quadratic program failed."""
     for p in range(first, last):
-        work.known[p - first] = -1.0
         work.before[p - first] = 0.0
     best = np.inf
     for _ in range(_ROUNDS):

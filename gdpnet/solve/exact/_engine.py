@@ -95,7 +95,7 @@ class ExactEngine:
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._instructions = compile_instructions(rules.data)
         self._varying = len(rules.table.varying)
-        self._programs: list[list[Block]] = [[] for _ in self.components]
+        self.programs: list[list[Block]] = [[] for _ in self.components]
 
     def instantiate(self, x: Array) -> Instance:
         """Conditions and coefficients for a batch.
@@ -212,7 +212,7 @@ class ExactEngine:
                 settle_ties(span, progress, unproved)
 
         def work(span: tuple[int, int]) -> None:
-            programs = self._programs[index]
+            programs = self.programs[index]
             try:
                 program = programs.pop()
             except IndexError:
