@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,10 +55,10 @@ class RelaxedJacobian:
         self.instance, self.yhat, self.start = instance, yhat, start
         self.groups: list[tuple[Array, Derivative]] = []
 
-    def with_groups(self, groups: list[tuple[Array, Derivative]]) -> RelaxedJacobian:
+    def with_groups(self, groups: Sequence[tuple[Array, Derivative]]) -> RelaxedJacobian:
         """The same batch with other derivatives."""
         other = copy(self)
-        other.groups = groups
+        other.groups = list(groups)
         return other
 
     def vjp(self, gradient: Array) -> Gradients:
