@@ -40,8 +40,8 @@ def alternatives(disjunction: DisjunctionData, tied: set[int]) -> list[Alternati
     """All ways to satisfy a Disjunction.
 
     At least one disjunct holds; overlapping disjuncts are fine, so one disjunct at a time is all
-    there is to enumerate, whatever the xor flag. Only where an indicator stands in logic does an
-    OR choose any subset.
+    there is to enumerate, whatever the xor flag. Only where indicators stand in logic does an OR
+    choose any subset of their disjuncts.
 
     Args:
         disjunction: a rule.
@@ -93,9 +93,13 @@ def _choices(
                 f"indicators stand in logic; up to {_MOST_SUBSETS} can be written out. Use "
                 "xor=True if one disjunct at a time is meant."
             )
-        sizes = range(1, len(possible) + 1)
-        sets = [c for size in sizes for c in combinations(possible, size)]
-        sets = [c for c in sets if all(any(f is d for d in c) for f in forced)]
+        # Holding besides others matters only for what logic names.
+        named = [d for d in possible if id(d.indicator_var) in tied and not d.indicator_var.fixed]
+        several = [c for size in range(1, len(named) + 1) for c in combinations(named, size)]
+        if forced:
+            sets = [tuple(forced), *((*forced, *c) for c in several)]
+        else:
+            sets = [(d,) for d in possible] + [c for c in several if len(c) > 1]
     # Where nothing names the indicators of an OR, what is not chosen may hold all the same.
     false = disjunction.disjuncts if disjunction.xor or matters else ()
     unchosen = {id(d.indicator_var): False for d in false}

@@ -148,13 +148,11 @@ def _refuse(data: RuleData, rules: Sequence[int]) -> None:
 def _options(
     data: RuleData, clause: Clause, exclusive: set[frozenset[int]]
 ) -> list[tuple[int, ...]]:
-    """One disjunct each; any non-empty subset where logic names them and XOR does not forbid it."""
+    """One disjunct each, and several of those that logic names where XOR does not forbid it."""
     literals = clause.literals
     one: list[tuple[int, ...]] = [(literal,) for literal in literals]
     # A clause that names a boolean and its negation decides a whole number.
-    if not any(data.booleans[abs(n) - 1].tied for n in literals) or all(
-        a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)
-    ):
+    if all(a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)):
         return one
-    sizes = range(1, len(literals) + 1)
-    return [chosen for size in sizes for chosen in combinations(literals, size)]
+    tied = [n for n in literals if data.booleans[abs(n) - 1].tied]
+    return one + [chosen for size in range(2, len(tied) + 1) for chosen in combinations(tied, size)]

@@ -81,7 +81,7 @@ def test_a_single_sample_and_an_empty_batch(cooling, batch) -> None:
     [(torch.float16, 4e-3), (torch.bfloat16, 3e-2), (torch.float32, 1e-6), (torch.float64, 1e-9)],
 )
 def test_type_in_is_type_out_for_values_and_gradients(cooling, batch, dtype, tol) -> None:
-    yhat, x = (t.to(dtype) for t in batch)
+    yhat, x = (t.to(dtype, copy=True) for t in batch)
     yhat.requires_grad_()
     y = gdpnet.ProjectionLayer(cooling)(yhat, x)
     y.sum().backward()

@@ -220,7 +220,7 @@ def check_derivatives(given: Case) -> int:
     def with_rows(name: str, place: tuple[int, ...]) -> Callable[[float], Case]:
         array = getattr(instance, name)
         return lambda h: replace(
-            given, instance=replace(instance, **{name: along(array, place, h)})
+            given, instance=instance._replace(**{name: along(array, place, h)})
         )
 
     for j in range(given.yhat.shape[1]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,7 +193,7 @@ def differences(relaxation: Relaxation, yhat: np.ndarray, eps: float) -> int:
             for sign in (1.0, -1.0):
                 other = array.copy()
                 other[place] += sign * h
-                moved.append(at(yhat, replace(instance, **{name: other})))
+                moved.append(at(yhat, instance._replace(**{name: other})))
             check(*moved, h, getattr(gradients, name)[place])
     return compared
 

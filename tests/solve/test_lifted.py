@@ -528,6 +528,7 @@ def test_only_small_programs_are_accepted() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(10), bounds=(0, 1))
     m.r = Disjunction(range(8), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
+    m.together = pyo.Constraint(expr=sum(m.y.values()) <= 9)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     engine, names = LiftedEngine(rules), range(8)
     assert engine.accepts(layout(rules.data, [(r,) for r in names], [True] * 8))
