@@ -10,7 +10,7 @@ import torch
 from cvxpylayers.torch import CvxpyLayer
 
 import gdpnet
-from gdpnet.convexify._blocks import layout
+from gdpnet.convexify.program._blocks import layout
 
 
 class CvxpyProjection:

@@ -19,8 +19,8 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 import gdpnet
 from gdpnet import Plan
-from gdpnet.convexify._layouts import Layouts
-from gdpnet.convexify._program import Program
+from gdpnet.convexify.program._layouts import Layouts
+from gdpnet.convexify.program._program import Program
 from gdpnet.errors import SolverError
 from gdpnet.solve import _highs
 from gdpnet.solve._exact import engine_of

@@ -9,15 +9,15 @@ from gdpnet.convexify.plan import Plan
 __all__ = ["Plan"]
 
 try:
-    from gdpnet.convexify import _basic_steps, _hull, _lift  # noqa: F401
-    from gdpnet.convexify._chain import convexify, convexify_rules
-    from gdpnet.convexify._provenance import (
+    from gdpnet.convexify.transform import _basic_steps, _hull, _lift  # noqa: F401
+    from gdpnet.convexify.transform._chain import convexify, convexify_rules
+    from gdpnet.convexify.transform._provenance import (
         get_copies,
         get_products,
         get_src_constraint,
         get_src_disjuncts,
     )
-    from gdpnet.convexify._rebuild import pyomo_model
+    from gdpnet.convexify.transform._rebuild import pyomo_model
 except ModuleNotFoundError as error:  # a machine that only runs saved rules has no Pyomo
     if error.name is None or error.name.partition(".")[0] != "pyomo":
         raise

@@ -11,10 +11,10 @@ import networkx as nx
 import numpy as np
 import torch
 
-from gdpnet.convexify._layouts import layouts_of
 from gdpnet.convexify._sampled import Sampled
 from gdpnet.convexify.graph import draw_samples, graph_of
 from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.errors import InputError, RuleError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._arguments import check_choice, check_count

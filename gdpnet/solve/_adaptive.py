@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.convexify._layouts import Clusters
-from gdpnet.convexify._products import count_products
 from gdpnet.convexify.graph import neighbours
+from gdpnet.convexify.program._layouts import Clusters
+from gdpnet.convexify.program._products import count_products
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Array
 from gdpnet.solve.status import Status

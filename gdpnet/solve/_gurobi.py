@@ -15,7 +15,7 @@ from gdpnet.errors import SolverError
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
-    from gdpnet.convexify._program import Program
+    from gdpnet.convexify.program._program import Program
 
 
 @cache

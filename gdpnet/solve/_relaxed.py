@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from gdpnet.convexify._blocks import box
-from gdpnet.convexify._layouts import Layouts, layouts_of
 from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._blocks import box
+from gdpnet.convexify.program._layouts import Layouts, layouts_of
 from gdpnet.rules._batch import Batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._table import RowValues

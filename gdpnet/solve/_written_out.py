@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gdpnet.convexify._program import Program
+from gdpnet.convexify.program._program import Program
 from gdpnet.errors import SolverError
 from gdpnet.solve import _gurobi, _highs
 

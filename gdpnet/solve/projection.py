@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gdpnet.convexify._program import Sizes
+from gdpnet.convexify.program._program import Sizes
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import SOLVER_NAMES, Results

@@ -13,10 +13,10 @@ import pytest
 
 import gdpnet
 from gdpnet.convexify import Plan, convexify, convexify_rules
-from gdpnet.convexify._adapter import read_matrices
-from gdpnet.convexify._blocks import box, contradictory, hanging_together, layout
-from gdpnet.convexify._program import Program, Variable, complete
-from gdpnet.convexify._relaxable import relaxable
+from gdpnet.convexify.program._adapter import read_matrices
+from gdpnet.convexify.program._blocks import box, contradictory, hanging_together, layout
+from gdpnet.convexify.program._program import Program, Variable, complete
+from gdpnet.convexify.program._relaxable import relaxable
 from gdpnet.solve._exact import engine_of
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules

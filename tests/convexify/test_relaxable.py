@@ -15,8 +15,8 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Plan, Status
 from gdpnet.convexify import convexify
-from gdpnet.convexify._layouts import layouts_of
-from gdpnet.convexify._relaxable import MOST_VALUES, relaxable
+from gdpnet.convexify.program._layouts import layouts_of
+from gdpnet.convexify.program._relaxable import MOST_VALUES, relaxable
 from gdpnet.study._models import load_model
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.convexify._programs import value_at

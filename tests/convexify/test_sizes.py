@@ -8,7 +8,7 @@ import pytest
 import gdpnet
 from gdpnet import Plan
 from gdpnet.convexify import convexify
-from gdpnet.convexify._sizes import size_table, sizes_of
+from gdpnet.convexify.program._sizes import size_table, sizes_of
 from models.stress.model import pyomo_model as stress
 from tests.convexify._programs import sizes
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, nnls
 
-from gdpnet.convexify._products import products
+from gdpnet.convexify.program._products import products
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve.exact import ExactEngine, Instance
 from gdpnet.solve.exact._arrays import Component

@@ -11,9 +11,9 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
-from gdpnet.convexify._products import products
-from gdpnet.sensitivity._qp import solve_qp
-from gdpnet.sensitivity._qp_relaxed import (
+from gdpnet.convexify.program._products import products
+from gdpnet.sensitivity.qp._dnf import solve_qp
+from gdpnet.sensitivity.qp._parts import (
     BlockPart,
     RelaxedQP,
     block_part,

@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Plan
-from gdpnet.convexify._blocks import Block, Layout, Part, layout
-from gdpnet.convexify._products import count_products
+from gdpnet.convexify.program._blocks import Block, Layout, Part, layout
+from gdpnet.convexify.program._products import count_products
 from gdpnet.solve import _highs
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._linear import LinearProgram, Outcome

@@ -44,6 +44,9 @@ def source_stamp(*modules: str) -> int:
 
     Numba's disk cache looks at the file of the compiled function alone, so an edit of a module it
     calls would go unnoticed. A number that the kernel closes over is part of the cache's key.
+
+    Args:
+        *modules: paths within the package, without their ending.
     """
-    here = Path(__file__).parent
-    return zlib.crc32(b"".join((here / f"{module}.py").read_bytes() for module in modules))
+    package = Path(__file__).parents[2]
+    return zlib.crc32(b"".join((package / f"{module}.py").read_bytes() for module in modules))

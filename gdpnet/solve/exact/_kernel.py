@@ -343,5 +343,13 @@ def _compile(stamp: int) -> Any:
 
 
 run = _compile(
-    source_stamp("_dictionary", "_simplex", "_clauses", "_stack", "_search", "_kernel", "_block")
+    source_stamp(
+        "solve/exact/_dictionary",
+        "solve/exact/_simplex",
+        "solve/exact/_clauses",
+        "solve/exact/_stack",
+        "solve/exact/_search",
+        "solve/exact/_kernel",
+        "solve/exact/_block",
+    )
 )

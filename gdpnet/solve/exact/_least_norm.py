@@ -842,4 +842,4 @@ def _compile(stamp: int) -> Any:
     return run
 
 
-run = _compile(source_stamp("_quadratic", "_least_norm"))
+run = _compile(source_stamp("solve/exact/_quadratic", "solve/exact/_least_norm"))

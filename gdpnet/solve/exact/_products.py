@@ -171,5 +171,12 @@ def _compile(stamp: int) -> Any:
 
 
 _list = _compile(
-    source_stamp("_dictionary", "_simplex", "_clauses", "_stack", "_kernel", "_products")
+    source_stamp(
+        "solve/exact/_dictionary",
+        "solve/exact/_simplex",
+        "solve/exact/_clauses",
+        "solve/exact/_stack",
+        "solve/exact/_kernel",
+        "solve/exact/_products",
+    )
 )

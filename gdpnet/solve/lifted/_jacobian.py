@@ -191,6 +191,10 @@ def _compile(stamp: int) -> Any:
 
 _run = _compile(
     source_stamp(
-        "_dictionary", "_jacobian", "../lifted/_program", "../lifted/_kernel", "../lifted/_jacobian"
+        "solve/exact/_dictionary",
+        "solve/exact/_jacobian",
+        "solve/lifted/_program",
+        "solve/lifted/_kernel",
+        "solve/lifted/_jacobian",
     )
 )

@@ -509,4 +509,11 @@ def _compile(stamp: int) -> Any:
     return run
 
 
-run = _compile(source_stamp("_dictionary", "_simplex", "../lifted/_program", "../lifted/_kernel"))
+run = _compile(
+    source_stamp(
+        "solve/exact/_dictionary",
+        "solve/exact/_simplex",
+        "solve/lifted/_program",
+        "solve/lifted/_kernel",
+    )
+)

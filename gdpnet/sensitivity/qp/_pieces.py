@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gdpnet.sensitivity._band import AT_BOUND, FREE_ABOVE, FREE_BELOW, PIECES, fill
-from gdpnet.sensitivity._band import AT_KINK as HELD_AT_KINK
+from gdpnet.sensitivity.qp._band import AT_BOUND, FREE_ABOVE, FREE_BELOW, PIECES, fill
+from gdpnet.sensitivity.qp._band import AT_KINK as HELD_AT_KINK
 from gdpnet.solve.exact._arrays import Prepared
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 from gdpnet.solve.exact._least_norm import Units, load
@@ -263,6 +263,7 @@ def _compile(stamp: int) -> Any:
 
 settle_pieces = _compile(
     source_stamp(
-        *("_quadratic", "_least_norm", "../../sensitivity/_band", "../../sensitivity/_qp_pieces")
+        *("solve/exact/_quadratic", "solve/exact/_least_norm"),
+        *("sensitivity/qp/_band", "sensitivity/qp/_pieces"),
     )
 )

@@ -13,8 +13,8 @@ from pyomo.gdp import Disjunction
 from pyomo.gdp.disjunct import DisjunctData
 from pyomo.gdp.plugins.hull import Hull_Reformulation
 
-from gdpnet.convexify import _walk
-from gdpnet.convexify._symbolic import SymbolicReader, linear_expression
+from gdpnet.convexify.transform import _walk
+from gdpnet.convexify.transform._symbolic import SymbolicReader, linear_expression
 from gdpnet.errors import RuleError
 from gdpnet.rules._linear import LinearForm
 

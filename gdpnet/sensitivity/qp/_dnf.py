@@ -52,7 +52,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gdpnet.sensitivity._band import (
+from gdpnet.sensitivity.qp._backward import new_adjoint, vjp_band
+from gdpnet.sensitivity.qp._band import (
     FAILED,
     PASSED,
     PIECES,
@@ -65,9 +66,8 @@ from gdpnet.sensitivity._band import (
     new_band,
     new_scratch,
 )
-from gdpnet.sensitivity._qp_backward import new_adjoint, vjp_band
-from gdpnet.sensitivity._qp_forward import mix
-from gdpnet.sensitivity._qp_pieces import new_pieces, settle_pieces
+from gdpnet.sensitivity.qp._forward import mix
+from gdpnet.sensitivity.qp._pieces import new_pieces, settle_pieces
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Instance, Solved
 from gdpnet.solve.exact._arrays import Component

@@ -523,6 +523,7 @@ def _compile(stamp: int) -> Any:
 
 list_band = _compile(
     source_stamp(
-        *("_dictionary", "_simplex", "_clauses", "_stack", "_kernel"), "../../sensitivity/_band"
+        *("solve/exact/_dictionary", "solve/exact/_simplex", "solve/exact/_clauses"),
+        *("solve/exact/_stack", "solve/exact/_kernel", "sensitivity/qp/_band"),
     )
 )

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity._qp_relaxed import BlockPart, block_part, solve_parts
+from gdpnet.sensitivity.qp._parts import BlockPart, block_part, solve_parts
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import Array

@@ -9,7 +9,7 @@ from pyomo.common.collections import ComponentSet
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.gdp.disjunct import DisjunctData
 
-from gdpnet.convexify import _walk
+from gdpnet.convexify.transform import _walk
 
 
 class Groups:

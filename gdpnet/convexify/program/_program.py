@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array
 
-from gdpnet.convexify._blocks import ALWAYS, Layout, Part, is_bound
-from gdpnet.convexify._products import Product
-from gdpnet.convexify._rows import ONE, Rows, Value
+from gdpnet.convexify.program._blocks import ALWAYS, Layout, Part, is_bound
+from gdpnet.convexify.program._products import Product
+from gdpnet.convexify.program._rows import ONE, Rows, Value
 from gdpnet.rules._data import RuleData
 
 Array = np.ndarray

@@ -13,8 +13,8 @@ from pyomo.core.base.transformation import Transformation
 from pyomo.core.base.var import VarData
 from pyomo.core.util import target_list
 
-from gdpnet.convexify import _components, _walk
-from gdpnet.convexify._provenance import get_copies, get_src_constraint, note_copy
+from gdpnet.convexify.transform import _components, _walk
+from gdpnet.convexify.transform._provenance import get_copies, get_src_constraint, note_copy
 from gdpnet.errors import InputError, RuleError
 from gdpnet.rules.functions import maximum, minimum
 

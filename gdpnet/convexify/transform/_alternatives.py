@@ -9,7 +9,7 @@ from typing import Any
 
 from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 
-from gdpnet.convexify import _walk
+from gdpnet.convexify.transform import _walk
 from gdpnet.errors import RuleError
 
 # Subsets of an OR whose indicators stand in logic are written out up to this many disjuncts.

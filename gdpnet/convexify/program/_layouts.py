@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gdpnet.convexify._blocks import Layout, contradictory, hanging_together, layout
-from gdpnet.convexify._program import Program, Sizes, complete
-from gdpnet.convexify._relaxable import relaxable
-from gdpnet.convexify._room import Room
 from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._blocks import Layout, contradictory, hanging_together, layout
+from gdpnet.convexify.program._program import Program, Sizes, complete
+from gdpnet.convexify.program._relaxable import relaxable
+from gdpnet.convexify.program._room import Room
 from gdpnet.rules.model import RuleModel
 
 Array = np.ndarray

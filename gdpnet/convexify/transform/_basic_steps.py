@@ -13,19 +13,19 @@ from pyomo.core.util import target_list
 from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
-from gdpnet.convexify import _walk
-from gdpnet.convexify._alternatives import Alternative, alternatives, products
-from gdpnet.convexify._feasibility import Feasibility
-from gdpnet.convexify._intervals import Interval
-from gdpnet.convexify._propositions import Propositions
-from gdpnet.convexify._provenance import (
+from gdpnet.convexify.transform import _walk
+from gdpnet.convexify.transform._alternatives import Alternative, alternatives, products
+from gdpnet.convexify.transform._feasibility import Feasibility
+from gdpnet.convexify.transform._intervals import Interval
+from gdpnet.convexify.transform._propositions import Propositions
+from gdpnet.convexify.transform._provenance import (
     get_products,
     get_src_constraint,
     get_src_disjuncts,
     note_copy,
     of,
 )
-from gdpnet.convexify._symbolic import SymbolicReader
+from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import ConflictError, RuleError
 
 logger = logging.getLogger("gdpnet")

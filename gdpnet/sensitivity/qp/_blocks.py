@@ -621,6 +621,6 @@ def _compile_vjp(stamp: int) -> Any:
     return vjp_blocks
 
 
-_STAMP = source_stamp("../../sensitivity/_qp_blocks")
+_STAMP = source_stamp("sensitivity/qp/_blocks")
 solve_blocks = _compile_solve(_STAMP)
 vjp_blocks = _compile_vjp(_STAMP)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity._qp_blocks import (
+from gdpnet.sensitivity.qp._blocks import (
     Path,
     Shape,
     new_newton,

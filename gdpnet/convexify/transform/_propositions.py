@@ -11,9 +11,9 @@ from pyomo.core.expr.visitor import identify_variables
 from pyomo.gdp import Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
-from gdpnet.convexify import _walk
-from gdpnet.convexify._components import Groups
-from gdpnet.convexify._symbolic import SymbolicReader
+from gdpnet.convexify.transform import _walk
+from gdpnet.convexify.transform._components import Groups
+from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.rules._logic import ClauseWriter, find_assignment
 
 Literals = tuple[int, ...]

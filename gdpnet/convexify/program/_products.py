@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from gdpnet.convexify._room import Room
+from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.rules._data import Clause, RuleData
 from gdpnet.rules._logic import find_assignment

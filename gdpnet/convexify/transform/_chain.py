@@ -13,16 +13,16 @@ from pyomo.core.base.param import ParamData
 from pyomo.gdp import Disjunct
 from pyomo.gdp.disjunct import DisjunctionData
 
-from gdpnet.convexify import _components, _walk
-from gdpnet.convexify._activation import (
+from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.transform import _components, _walk
+from gdpnet.convexify.transform._activation import (
     as_rules,
     conditional_constraints,
     switch_off_inactive,
 )
-from gdpnet.convexify._propositions import Propositions
-from gdpnet.convexify._rebuild import pyomo_model
-from gdpnet.convexify._symbolic import SymbolicReader, linear_expression
-from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.transform._propositions import Propositions
+from gdpnet.convexify.transform._rebuild import pyomo_model
+from gdpnet.convexify.transform._symbolic import SymbolicReader, linear_expression
 from gdpnet.errors import ConflictError, InputError, RuleError
 from gdpnet.rules.model import RuleModel
 
@@ -74,7 +74,7 @@ def convexify(
     Example:
         >>> import pyomo.environ as pyo
         >>> from pyomo.gdp import Disjunction
-        >>> from gdpnet.convexify._chain import convexify
+        >>> from gdpnet.convexify.transform._chain import convexify
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.first = Disjunction(expr=[[m.y <= 3], [m.y >= 6]])

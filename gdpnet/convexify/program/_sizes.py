@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from gdpnet.convexify._layouts import Layouts
-from gdpnet.convexify._program import Sizes
 from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._layouts import Layouts
+from gdpnet.convexify.program._program import Sizes
 from gdpnet.errors import RuleError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
@@ -30,7 +30,7 @@ def sizes_of(
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
-        >>> from gdpnet.convexify._sizes import sizes_of
+        >>> from gdpnet.convexify.program._sizes import sizes_of
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdpnet.sensitivity._band import FAILED, PASSED
+from gdpnet.sensitivity.qp._band import FAILED, PASSED
 from gdpnet.solve.exact._jit import jit
 
 

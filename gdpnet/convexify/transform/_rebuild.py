@@ -14,7 +14,7 @@ from pyomo.core.base.componentuid import ComponentUID
 from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunct, Disjunction
 
-from gdpnet.convexify._symbolic import linear_expression, pyomo_expression
+from gdpnet.convexify.transform._symbolic import linear_expression, pyomo_expression
 from gdpnet.rules._data import Clause, Condition, Row, RuleData
 from gdpnet.rules._linear import Coefficient
 from gdpnet.rules.model import RuleModel, _called_condition
@@ -35,7 +35,7 @@ def pyomo_model(rules: RuleModel) -> Any:
         >>> import pyomo.environ as pyo
         >>> from pyomo.gdp import Disjunction
         >>> import gdpnet
-        >>> from gdpnet.convexify._rebuild import pyomo_model
+        >>> from gdpnet.convexify.transform._rebuild import pyomo_model
         >>> m = pyo.ConcreteModel()
         >>> m.top = pyo.Param(mutable=True, initialize=7.0)
         >>> m.y = pyo.Var(range(2), bounds=(0, 10))

@@ -14,10 +14,10 @@ from pyomo.core.base.var import VarData
 from pyomo.gdp import Disjunct, Disjunction
 from scipy.sparse import csr_array
 
-from gdpnet.convexify import _walk
-from gdpnet.convexify._program import Variable
-from gdpnet.convexify._provenance import get_src_disjuncts, of
-from gdpnet.convexify._symbolic import SymbolicReader
+from gdpnet.convexify.program._program import Variable
+from gdpnet.convexify.transform import _walk
+from gdpnet.convexify.transform._provenance import get_src_disjuncts, of
+from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import RuleError
 from gdpnet.rules._atoms import Evaluator
 from gdpnet.rules._data import Row
@@ -82,7 +82,7 @@ def read_matrices(lp: Any) -> Matrices:
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
-        >>> from gdpnet.convexify._adapter import read_matrices
+        >>> from gdpnet.convexify.program._adapter import read_matrices
         >>> m = pyo.ConcreteModel()
         >>> m.top = pyo.Param(mutable=True, initialize=7.0)
         >>> m.y = pyo.Var(bounds=(0, 10))

@@ -11,8 +11,8 @@ from pyomo.core.expr.visitor import identify_components
 from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
-from gdpnet.convexify import _walk
-from gdpnet.convexify._provenance import note_copy
+from gdpnet.convexify.transform import _walk
+from gdpnet.convexify.transform._provenance import note_copy
 from gdpnet.errors import RuleError
 from gdpnet.rules.model import _called_condition
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 import torch
 
-from gdpnet.convexify._intervals import Interval, interval, times
-from gdpnet.convexify._symbolic import SymbolicReader
+from gdpnet.convexify.transform._intervals import Interval, interval, times
+from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import RuleError
 from gdpnet.rules import _atoms
 from gdpnet.rules._linear import Coefficient, LinearForm

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from gdpnet.convexify._products import Product, products, propositions
-from gdpnet.convexify._relaxable import NO_LOGIC, Logic
-from gdpnet.convexify._room import Room
+from gdpnet.convexify.program._products import Product, products, propositions
+from gdpnet.convexify.program._relaxable import NO_LOGIC, Logic
+from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._logic import find_assignment

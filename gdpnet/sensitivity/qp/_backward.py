@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gdpnet.sensitivity._band import AT_BOUND, AT_KINK, FAILED, FREE_BELOW, PASSED
+from gdpnet.sensitivity.qp._band import AT_BOUND, AT_KINK, FAILED, FREE_BELOW, PASSED
 from gdpnet.solve.exact._arrays import Prepared
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 
@@ -301,4 +301,4 @@ def _compile(stamp: int) -> Any:
     return vjp_band
 
 
-vjp_band = _compile(source_stamp("../../sensitivity/_band", "../../sensitivity/_qp_backward"))
+vjp_band = _compile(source_stamp("sensitivity/qp/_band", "sensitivity/qp/_backward"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gdpnet.convexify._intervals import Interval, interval, times
+from gdpnet.convexify.transform._intervals import Interval, interval, times
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._linear import Coefficient
