@@ -1,11 +1,12 @@
-"""The README's Python is run as a reader would: block after block, in an empty folder."""
+"""The Python of README and docs is run as a reader would: block after block, in an empty folder."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,10 +23,11 @@ def test_blocks_are_found_with_their_line_numbers() -> None:
     assert python_blocks(text) == ["\n\na = 1\n", "\n" * 8 + "b = a\n"]
 
 
-def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = python_blocks(README.read_text(encoding="utf-8"))
-    assert blocks, "README.md has no ```python block"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = python_blocks(page.read_text(encoding="utf-8"))
+    assert blocks, f"{page.name} has no ```python block"
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), namespace)
+        exec(compile(block, str(page), "exec"), namespace)
