@@ -92,7 +92,7 @@ def cooling() -> None:
         kernel = seconds(lambda: engine.project(part, ys, options))
         rows = seconds(lambda: engine.instantiate(xs))
         tx, ty = torch.from_numpy(xs), torch.from_numpy(ys)
-        call = seconds(lambda: gdpnet.project(rules, ty, tx, threads=1).y)
+        call = seconds(lambda: gdpnet.project(rules, ty, tx).y)
         print(
             f"  batch     1: rows {1e6 * rows:.1f} us, search and dispatch {1e6 * kernel:.1f} us, "
             f"checks and torch {1e6 * (call - rows - kernel):.1f} us; the call is "

@@ -127,7 +127,7 @@ def as_batch(
                 "expected the same, or a single x for all samples."
             )
         inputs = inputs.reshape(-1).expand(*shape, -1)
-    if inputs.device != flat_y.device:
+    if not (inputs.is_cpu and flat_y.is_cpu) and inputs.device != flat_y.device:
         raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
     flat_x = _flat(inputs)
     if finite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -110,8 +110,21 @@ class RuleModel:
 
     def _adopt(self, data: RuleData) -> None:
         self.data = data
+        self._kept: dict[Any, Any] = {}
         self.table = RowTable(data.rows, len(data.columns))
         self.satisfaction = Satisfaction(data)
+
+    def kept(self, what: Hashable, make: Callable[[RuleModel], Any]) -> Any:
+        """Something made from the rules, such as an engine, which lives as long as they do.
+
+        Args:
+            what: its name.
+            make: makes it from the rules when it is first asked for.
+        """
+        try:
+            return self._kept[what]
+        except KeyError:
+            return self._kept.setdefault(what, make(self))
 
     # ---- names ---------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+from functools import cache
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -41,24 +41,27 @@ def _importable(name: str) -> bool:
 
 AVAILABLE = _importable("numba")
 
-_engines: WeakKeyDictionary[RuleModel, ExactEngine] = WeakKeyDictionary()
-
 
 def engine_of(rules: RuleModel) -> ExactEngine:
-    """The engine of a rule model, made when first needed and kept as long as the rules are."""
-    engine = _engines.get(rules)
-    if engine is None:
-        if not AVAILABLE:
-            raise SolverError(
-                "solver='exact' needs numba, which is not installed. Install it, or use "
-                "solver='milp'."
-            )
-        if not _engines:
-            logger.info("Loading the exact engine; the first time on a machine it is compiled.")
-        from gdpnet.solve.exact import ExactEngine
-
-        engine = _engines[rules] = ExactEngine(rules)
+    """The engine of a rule model, made when first needed."""
+    engine: ExactEngine = rules.kept("exact engine", _new_engine)
     return engine
+
+
+def _new_engine(rules: RuleModel) -> ExactEngine:
+    if not AVAILABLE:
+        raise SolverError(
+            "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
+        )
+    _announce()
+    from gdpnet.solve.exact import ExactEngine
+
+    return ExactEngine(rules)
+
+
+@cache
+def _announce() -> None:
+    logger.info("Loading the exact engine; the first time on a machine it is compiled.")
 
 
 def warmup(relaxations: bool = False) -> None:
@@ -157,7 +160,7 @@ def solve(
     rest = results.status > _PROJECTED
     if solved.unproved is not None:
         results.least_norm = ~solved.unproved & ~rest
-    if not np.logical_or.reduce(rest):
+    if not np.count_nonzero(rest):
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from gdpnet.convexify.plan import Plan
@@ -95,19 +96,25 @@ def project(
         >>> [gdpnet.Status(s).name for s in p.status.tolist()]
         ['PROJECTED', 'SATISFIED']
     """
-    projector = Projector(
-        rules,
-        relaxation=relaxation,
-        solver=solver,
-        gradient=gradient,
-        forward=forward,
-        weights=weights,
-        tie=tie,
-        strict=strict,
-        node_limit=node_limit,
-        time_limit=time_limit,
-        threads=threads,
-        on_conflict=on_conflict,
-        on_invalid=on_invalid,
-    )
-    return projector(yhat, x)
+    keywords = {
+        "relaxation": relaxation,
+        "solver": solver,
+        "gradient": gradient,
+        "forward": forward,
+        "weights": weights,
+        "tie": tie,
+        "strict": strict,
+        "node_limit": node_limit,
+        "time_limit": time_limit,
+        "threads": threads,
+        "on_conflict": on_conflict,
+        "on_invalid": on_invalid,
+    }
+    if isinstance(rules, RuleModel) and all(map(is_, keywords.values(), _USUAL)):
+        # Checking keywords would cost more than projecting.
+        projection: Projection = rules.kept("usual projector", Projector)(yhat, x)
+        return projection
+    return Projector(rules, **keywords)(yhat, x)
+
+
+_USUAL = tuple((project.__kwdefaults__ or {}).values())

@@ -95,6 +95,7 @@ class Projector:
             nearest=on_conflict == "nearest",
             tie=tie,
         )
+        self._kept: dict[tuple[torch.dtype, bool], Options] = {}
 
     def __call__(self, yhat: Any, x: Any = None) -> Projection:
         """Project a batch.
@@ -110,18 +111,15 @@ class Projector:
         )
         sensitivity = self.sensitivity
         differentiable = sensitivity is not None and _requires_gradient(yhat, x)
-        options = self._options._replace(
-            tolerance=TOLERANCE.get(batch.dtype, 1e-6),
-            detailed=(differentiable or self.forward == "qp") and sensitivity.needs_dictionaries,
-            dtype=batch.dtype,
-        )
+        detailed = (differentiable or self.forward == "qp") and sensitivity.needs_dictionaries
+        options = self._options_of(batch.dtype, detailed)
         inputs, predictions, invalid = _arrays(batch, mark)
         assembled = time.perf_counter()
 
         results = self._solve(inputs, predictions, invalid, options, mark)
         if self.strict:
             results.strict = _strict.enforce(rules, predictions, results, options)
-        if np.logical_or.reduce(invalid):
+        if np.count_nonzero(invalid):
             results.status[invalid] = Status.ERROR
             results.y[invalid] = np.nan
             results.solver[invalid] = 0
@@ -141,6 +139,14 @@ class Projector:
         if differentiable:
             projection.attach(yhat, x)
         return projection
+
+    def _options_of(self, dtype: torch.dtype, detailed: bool) -> Options:
+        known = self._kept.get((dtype, detailed))
+        if known is None:
+            tolerance = TOLERANCE.get(dtype, 1e-6)
+            known = self._options._replace(tolerance=tolerance, detailed=detailed, dtype=dtype)
+            self._kept[dtype, detailed] = known
+        return known
 
     def _solve(
         self, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
@@ -201,8 +207,8 @@ def _move_to_regularised(
 def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     """Inputs, predictions, and which of them are no finite numbers (those become 0)."""
     inputs, predictions = _array(batch.x), _array(batch.y)
-    # A sum is cheaper than a mask, and finite only if all its terms are.
-    if math.isfinite(np.add.reduce(inputs, axis=None) + np.add.reduce(predictions, axis=None)):
+    # A sum of squares is cheaper than a mask, and finite only if all its terms are.
+    if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
         return inputs, predictions, np.zeros(len(predictions), dtype=bool)
     if not mark:
         refuse_nonfinite(batch.x, "x")
@@ -214,7 +220,7 @@ def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    if tensor.requires_grad or tensor.device.type != "cpu":
+    if tensor.requires_grad or not tensor.is_cpu:
         tensor = tensor.detach().cpu()
     return np.ascontiguousarray(tensor.numpy())
 

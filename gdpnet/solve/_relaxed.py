@@ -12,7 +12,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -49,9 +48,6 @@ _PIECE = 64
 
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
-
-_engines: WeakKeyDictionary[RuleModel, LiftedEngine] = WeakKeyDictionary()
-_models: WeakKeyDictionary[RuleModel, dict[tuple[int, str], WrittenOut]] = WeakKeyDictionary()
 
 
 def solve(
@@ -119,7 +115,7 @@ class RelaxedBatch:
         self.results.sizes = partial(_largest, layouts, self.number)
         if not self.pruned.all():
             self.results.unpruned = ~self.pruned
-            _tell_outside(rules)
+            rules.kept("told of inputs outside", _tell_outside)
 
     def plan(self, samples: Array, plan: Plan | None) -> None:
         """Give samples the layout that a plan, or the DNF, has for their active rules."""
@@ -161,12 +157,10 @@ class RelaxedBatch:
 
     @property
     def _engine(self) -> LiftedEngine:
-        ready = self.layouts.ready.rules
-        if ready not in _engines:
-            from gdpnet.solve.lifted import LiftedEngine
+        from gdpnet.solve.lifted import LiftedEngine
 
-            _engines[ready] = LiftedEngine(ready)
-        return _engines[ready]
+        engine: LiftedEngine = self.layouts.ready.rules.kept("lifted engine", LiftedEngine)
+        return engine
 
     def _small(self, used: Array) -> Array:
         """Which layouts the dense engine accepts, bool by number."""
@@ -214,7 +208,7 @@ class RelaxedBatch:
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        models = _models.setdefault(self.rules, {})
+        models: dict[tuple[int, str], WrittenOut] = self.rules.kept("written out", lambda _: {})
 
         def work(job: tuple[int, Array]) -> None:
             number, own = job
@@ -300,13 +294,8 @@ def _within(data: RuleData, x: Array) -> Array:
     return np.asarray(((x >= low) & (x <= high)).all(1))
 
 
-_told: WeakKeyDictionary[RuleModel, bool] = WeakKeyDictionary()
-
-
 def _tell_outside(rules: RuleModel) -> None:
-    if rules not in _told:
-        _told[rules] = True
-        logger.warning(
-            "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
-            "none left out as empty (info.unpruned tells which)."
-        )
+    logger.warning(
+        "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
+        "none left out as empty (info.unpruned tells which)."
+    )

@@ -50,7 +50,7 @@ class Options(NamedTuple):
     dtype: torch.dtype = torch.float64
 
 
-@dataclass
+@dataclass(slots=True)
 class Results:
     """Results of a flat batch.
 

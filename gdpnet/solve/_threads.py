@@ -21,17 +21,18 @@ def in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int 
         size: number of samples.
         threads: how many, or None to choose.
     """
+    if size <= _PROBE:
+        work((0, size))
+        return
     first, workers = 0, threads or _CORES
     if threads is None and workers > 1:
         # Threads cost more than they bring where there is little to do: look at a few samples.
-        first = min(_PROBE, size)
+        first = _PROBE
         start = time.perf_counter()
         work((0, first))
-        expected = (time.perf_counter() - start) / max(first, 1) * (size - first)
+        expected = (time.perf_counter() - start) / first * (size - first)
         workers = 1 if expected < _WORTH_THREADS else workers
-    if first == size:
-        return
-    if workers == 1 or size - first < 2:
+    if workers == 1:
         work((first, size))
         return
     # Four pieces a worker, so that a few hard samples do not leave the others idle.

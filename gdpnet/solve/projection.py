@@ -103,9 +103,9 @@ class Projection:
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
         tensor = torch.from_numpy(array)
-        device = self._batch.y.device
-        if device.type != "cpu" or (dtype is not None and dtype is not tensor.dtype):
-            tensor = tensor.to(device, dtype)
+        like = self._batch.y
+        if not like.is_cpu or (dtype is not None and dtype is not tensor.dtype):
+            tensor = tensor.to(like.device, dtype)
         return self._batch.restore(tensor)
 
     def __repr__(self) -> str:

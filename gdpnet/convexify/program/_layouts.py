@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -121,11 +120,7 @@ class Layouts:
         return None if self._room.empty else self._room
 
 
-_kept: WeakKeyDictionary[RuleModel, Layouts] = WeakKeyDictionary()
-
-
 def layouts_of(rules: RuleModel) -> Layouts:
     """The layouts of a rule model, kept as long as the rules are."""
-    if rules not in _kept:
-        _kept[rules] = Layouts(rules)
-    return _kept[rules]
+    layouts: Layouts = rules.kept("layouts", Layouts)
+    return layouts

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 from gdpnet.errors import RuleError
 from gdpnet.rules._data import Boolean, Clause, Column, Row, Rule, RuleData
@@ -61,18 +60,18 @@ class Relaxable:
 NO_LOGIC = Logic({}, {}, {}, frozenset(), {})
 """Of rules without logic."""
 
-_kept: WeakKeyDictionary[RuleModel, Relaxable | None] = WeakKeyDictionary()
-
 
 def relaxable(rules: RuleModel) -> Relaxable:
     """The rules, ready for a hull; without logic and whole numbers they are so already."""
-    if rules not in _kept:
-        data = rules.data
-        plain = not any(c.logic for c in data.clauses) and not any(c.integer for c in data.columns)
-        _kept[rules] = None if plain else _Writer(data).written()
-    kept = _kept[rules]
-    # A value that held its own key would keep it alive for ever.
-    return kept or Relaxable(rules, NO_LOGIC, len(rules.names), len(rules.data.rows))
+    ready: Relaxable = rules.kept("relaxable", _relaxable)
+    return ready
+
+
+def _relaxable(rules: RuleModel) -> Relaxable:
+    data = rules.data
+    if any(c.logic for c in data.clauses) or any(c.integer for c in data.columns):
+        return _Writer(data).written()
+    return Relaxable(rules, NO_LOGIC, len(rules.names), len(data.rows))
 
 
 class _Writer:

@@ -48,7 +48,6 @@ and columns that hold the solution, and the derivative is one small system a pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -268,11 +267,6 @@ class _Static:
         self.free = sorted(set(range(len(columns))) - used)
 
 
-_known: WeakKeyDictionary[ExactEngine, _Static] = WeakKeyDictionary()
-
-
 def _static(engine: ExactEngine) -> _Static:
-    found = _known.get(engine)
-    if found is None:
-        found = _known[engine] = _Static(engine)
-    return found
+    static: _Static = engine.rules.kept("regularised program", lambda _: _Static(engine))
+    return static

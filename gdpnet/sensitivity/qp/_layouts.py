@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
-from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.qp._parts import BlockPart, block_part, solve_parts
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import Array
-
-_kept: WeakKeyDictionary[RuleModel, dict[int, tuple[BlockPart, ...]]] = WeakKeyDictionary()
 
 
 class RelaxedQPs:
@@ -52,7 +47,7 @@ class RelaxedQPs:
 def _parts(vertices: RelaxedJacobian, number: int) -> tuple[BlockPart, ...]:
     """The parts of a layout, as the kernels read them; made once."""
     ready = vertices.layouts.ready.rules
-    known = _kept.setdefault(ready, {})
+    known: dict[int, tuple[BlockPart, ...]] = ready.kept("regularised layouts", lambda _: {})
     if number not in known:
         known[number] = tuple(
             block_part(
