@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import cvxpy as cp
-import numpy as np
 import torch
 from cvxpylayers.torch import CvxpyLayer
 
@@ -32,11 +31,10 @@ class CvxpyProjection:
         eps: float,
         solver: str,
     ) -> None:
-        (part,) = layout(rules, clusters, active)
         data = rules.data
         d = data.outputs
-        if len(part.columns) != d:
-            raise ValueError("written for rules without auxiliaries in one component")
+        if len(data.columns) != d:
+            raise ValueError("written for rules without auxiliaries")
         self.rules, self.d = rules, d
         self.shared = rules.table.shared
         slack = cp.Parameter(len(data.rows))
@@ -44,25 +42,32 @@ class CvxpyProjection:
         z = cp.Variable(d)
         eta = cp.Variable(d)
         constraints, quadratic = [], []
-        for block in part.blocks:
-            copies, sizes, weights = [], [], []
-            for product in block.products:
-                u, size, weight = cp.Variable(d), cp.Variable(d), cp.Variable(nonneg=True)
-                for i in dict.fromkeys((*part.rows, *product.rows)):
-                    row = self.shared[i].numpy()
-                    left, right = row @ u, weight * slack[i]
-                    constraints.append(left == right if data.rows[i].equality else left <= right)
-                constraints += [u <= size, -u <= size, u >= weight * below, u <= weight * above]
-                copies.append(u)
-                sizes.append(size)
-                weights.append(weight)
-                quadratic += [cp.sum_squares(u), cp.sum_squares(size), cp.square(weight)]
-            constraints += [sum(copies) == z, sum(sizes) == eta, sum(weights) == 1]
+        parts = layout(data, clusters, active)
+        free = set(range(d)) - {j for part in parts for j in part.columns}
+        constraints += [z[j] == 0 for j in sorted(free)] + [eta[j] == 0 for j in sorted(free)]
+        for part in parts:
+            own = list(part.columns)
+            for block in part.blocks:
+                copies, sizes, weights = [], [], []
+                for product in block.products:
+                    u, size = cp.Variable(len(own)), cp.Variable(len(own))
+                    weight = cp.Variable(nonneg=True)
+                    for i in dict.fromkeys((*part.rows, *product.rows)):
+                        left, right = self.shared[i].numpy()[own] @ u, weight * slack[i]
+                        equal = data.rows[i].equality
+                        constraints.append(left == right if equal else left <= right)
+                    constraints += [u <= size, -u <= size]
+                    constraints += [u >= weight * below[own], u <= weight * above[own]]
+                    copies.append(u)
+                    sizes.append(size)
+                    weights.append(weight)
+                    quadratic += [cp.sum_squares(u), cp.sum_squares(size), cp.square(weight)]
+                constraints += [sum(copies) == z[own], sum(sizes) == eta[own], sum(weights) == 1]
         objective = cp.sum(eta)
         if eps:
             objective += eps / 2 * sum(quadratic)
         problem = cp.Problem(cp.Minimize(objective), constraints)
-        chosen: dict[str, Any] = {"solver": cp.CLARABEL} if solver == "DIFFCP" else {}
+        chosen: dict[str, Any] = {"solver_args": {"solve_method": "Clarabel"}}
         if solver == "MOREAU":
             chosen = {"solver": "MOREAU"}
         self.layer = CvxpyLayer(problem, [slack, below, above], [z], **chosen)
@@ -74,8 +79,3 @@ class CvxpyProjection:
         slack = bound - start @ self.shared[:, : self.d].T
         (z,) = self.layer(slack, lower - start, upper - start)
         return start + z
-
-
-def as_array(values: torch.Tensor) -> np.ndarray:
-    """Values without their graph."""
-    return values.detach().numpy()

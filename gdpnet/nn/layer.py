@@ -82,7 +82,6 @@ class ProjectionLayer(nn.Module):
         return_info: Literal[False] = False,
     ) -> torch.Tensor: ...
 
-    @torch.compiler.disable  # solving is no matter for a compiler of tensor programs
     def forward(
         self, yhat: torch.Tensor, x: torch.Tensor | None = None, *, return_info: bool = False
     ) -> torch.Tensor | tuple[torch.Tensor, ProjectionInfo]:
@@ -96,7 +95,11 @@ class ProjectionLayer(nn.Module):
         Returns:
             y, `... x d`, in the type and on the device of yhat; with `return_info` also the info.
         """
-        projection = self.project(yhat, x)
+        if torch.compiler.is_compiling():
+            # Solving is no matter for a compiler of tensor programs.
+            projection = torch.compiler.disable(self.project)(yhat, x)
+        else:
+            projection = self.project(yhat, x)
         return (projection.y, projection.info) if return_info else projection.y
 
     def project(self, yhat: torch.Tensor, x: torch.Tensor | None = None) -> Projection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from typing import Any
@@ -55,7 +56,7 @@ class _Project(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         yhat, x, ctx.solution = inputs
-        ctx.yhat_like = yhat.dtype, yhat.device
+        ctx.yhat_type = yhat.dtype
         ctx.save_for_backward(x if x is not None and x.requires_grad else None)
 
     @staticmethod
@@ -64,18 +65,37 @@ class _Project(torch.autograd.Function):
         started = time.perf_counter()
         solution: Solution = ctx.solution
         (x,) = ctx.saved_tensors
-        incoming = gradient.detach().reshape(-1, gradient.shape[-1])
-        flat = np.ascontiguousarray(incoming.to("cpu", torch.float64).numpy())
+        flat = _array(gradient)
         found = solution.backward.vjp(flat)
         to_yhat = None
         if ctx.needs_input_grad[0]:
-            dtype, device = ctx.yhat_like
-            to_yhat = torch.from_numpy(found.yhat).to(device, dtype).reshape(gradient.shape)
+            to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
             _warn_of_zeros(flat, found.yhat)
         to_x = None if x is None else _through_rows(solution.rules, x, gradient.shape[:-1], found)
         spent = time.perf_counter() - started
         solution.seconds["backward"] = solution.seconds.get("backward", 0.0) + spent
         return to_yhat, to_x, None
+
+
+# torch asks for the signature at every call, and finding it out takes longer than the rest.
+_Project.forward.__signature__ = inspect.signature(_Project.forward)  # type: ignore[attr-defined]
+
+
+def _array(gradient: torch.Tensor) -> np.ndarray:
+    """A gradient, `... x d`, as a flat batch in float64."""
+    if gradient.ndim != 2:
+        gradient = gradient.reshape(-1, gradient.shape[-1])
+    if gradient.dtype is not torch.float64 or not gradient.is_cpu:
+        gradient = gradient.to("cpu", torch.float64)
+    return np.ascontiguousarray(gradient.numpy())
+
+
+def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A flat batch in the shape and on the device of another tensor."""
+    tensor = torch.from_numpy(values)
+    if dtype is not torch.float64 or not like.is_cpu:
+        tensor = tensor.to(like.device, dtype)
+    return tensor if like.ndim == 2 else tensor.reshape(like.shape)
 
 
 def _through_rows(

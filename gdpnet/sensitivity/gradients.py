@@ -265,6 +265,9 @@ class Derivative:
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        if self.projected.results.plain:
+            plain: Gradients = self.backward.vjp(gradient)
+            return plain
         status = self.projected.results.status
         unusable = status == _ERROR
         passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable

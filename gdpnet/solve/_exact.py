@@ -161,6 +161,7 @@ def solve(
     if solved.unproved is not None:
         results.least_norm = ~solved.unproved & ~rest
     if not np.count_nonzero(rest):
+        results.plain = engine.plain
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid

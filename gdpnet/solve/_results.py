@@ -72,6 +72,8 @@ class Results:
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
         replay: the same with final dictionaries, by solving again.
+        plain: every sample was projected or accepted by the exact engine, whose dictionaries say
+            so.
         unfinished: samples that the exact engine left to another solver, (B,) bool.
         derivative: of a relaxation's vertices, where that was asked for.
     """
@@ -93,6 +95,7 @@ class Results:
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
     replay: Callable[[], Solved] | None = field(default=None, repr=False)
+    plain: bool = False
     unfinished: Array | bool = False
     derivative: Any = field(default=None, repr=False)
 

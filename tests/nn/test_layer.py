@@ -279,6 +279,8 @@ def test_mixed_precision(cooling, batch) -> None:
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
+# torch looks at .grad of what stands at a break of its graph, and warns itself of that.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 def test_torch_compile_of_the_surrounding_model(cooling, batch) -> None:
     _, x = batch
     model = network(cooling)

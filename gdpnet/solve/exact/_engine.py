@@ -92,6 +92,8 @@ class ExactEngine:
         self.rule_clauses = np.array([rule.clause for rule in self.data.rules], dtype=np.int64)
         clauses = np.arange(len(self.data.clauses))
         self.all_rules = np.array_equal(self.rule_clauses, clauses)  # no clause is anything else
+        # Whether predictions that are good enough are accepted before any search.
+        self.plain = all(c.prepared.plain and not c.nested for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._instructions = compile_instructions(rules.data)
         self._varying = len(rules.table.varying)

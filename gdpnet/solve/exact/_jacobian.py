@@ -59,8 +59,10 @@ def by_component(
     for index, (component, _) in enumerate(solved.parts):
         size, n, outputs = len(gradient), len(component.columns), component.outputs
         if n == solved.z.shape[1]:  # nothing to take apart
-            own = np.zeros_like(solved.z)
-            own[:, : len(outputs)] = gradient
+            own = gradient.copy()
+            if len(outputs) < n:
+                own = np.zeros_like(solved.z)
+                own[:, : len(outputs)] = gradient
             one(index, component, Given(solved.z, instance.varying, own), found)
             continue
         part = np.zeros((size, n))
