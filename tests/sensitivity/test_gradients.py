@@ -197,6 +197,22 @@ def test_a_threshold_is_learned() -> None:
     assert threshold.item() == pytest.approx(0.4, abs=1e-3)
 
 
+@pytest.mark.parametrize("relaxation", ["dnf", "cnf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_gradcheck_of_the_regularised_map(seed, relaxation) -> None:
+    rules = parametric()
+    rng = np.random.default_rng(100 + seed)
+    yhat = torch.from_numpy(rng.uniform(-2, 2, (6, 3))).requires_grad_()
+    x = torch.from_numpy(rng.uniform(0.3, 1.5, (6, 2))).requires_grad_()
+    layer = gdpnet.ProjectionLayer(
+        rules, relaxation, gradient=gdpnet.QP(0.1), forward="qp", on_conflict="raise"
+    )
+    assert (layer.project(yhat, x).distance > 0.0).any()
+    # An interior-point method stops at about 1e-7: differences need a longer step over that.
+    step, atol = (1e-6, 1e-5) if relaxation == "dnf" else (1e-4, 2e-3)
+    assert torch.autograd.gradcheck(layer, (yhat, x), eps=step, atol=atol, rtol=1e-4)
+
+
 def test_straight_through_and_mixtures() -> None:
     rules = simplex()
     generator = torch.Generator().manual_seed(5)
