@@ -123,6 +123,7 @@ class Projector:
             results.status[invalid] = Status.ERROR
             results.y[invalid] = np.nan
             results.solver[invalid] = 0
+            results.plain = False
         if self.on_conflict == "raise":
             conflict = results.status == Status.CONFLICT
             if conflict.any():
