@@ -30,7 +30,7 @@ class Solution:
         self, rules: RuleModel, y: torch.Tensor, backward: Backward, seconds: dict[str, float]
     ) -> None:
         self.rules = rules
-        self.y = y
+        self.y: torch.Tensor | None = y
         self.backward = backward
         self.seconds = seconds
 
@@ -43,7 +43,7 @@ class Solution:
         """
         tensor = x if isinstance(x, torch.Tensor) else None
         if not isinstance(yhat, torch.Tensor):  # only the inputs carry a gradient
-            yhat = self.y.detach()
+            yhat = torch.empty(0)
         y: torch.Tensor = _Project.apply(yhat, tensor, self)
         return y
 
@@ -51,27 +51,32 @@ class Solution:
 class _Project(torch.autograd.Function):
     @staticmethod
     def forward(yhat: torch.Tensor, x: torch.Tensor | None, solution: Solution) -> torch.Tensor:
+        assert solution.y is not None
         return solution.y
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         yhat, x, ctx.solution = inputs
         ctx.yhat_type = yhat.dtype
-        ctx.save_for_backward(x if x is not None and x.requires_grad else None)
+        ctx.solution.y = None  # or the graph would hold itself
+        # The derivative reads their memory: torch tells who writes into it.
+        ctx.save_for_backward(yhat, x, output)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         started = time.perf_counter()
         solution: Solution = ctx.solution
-        (x,) = ctx.saved_tensors
+        _, x, _ = ctx.saved_tensors
         flat = _array(gradient)
         found = solution.backward.vjp(flat)
         to_yhat = None
         if ctx.needs_input_grad[0]:
             to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
             _warn_of_zeros(flat, found.yhat)
-        to_x = None if x is None else _through_rows(solution.rules, x, gradient.shape[:-1], found)
+        to_x = None
+        if ctx.needs_input_grad[1]:
+            to_x = _through_rows(solution.rules, x, gradient.shape[:-1], found)
         spent = time.perf_counter() - started
         solution.seconds["backward"] = solution.seconds.get("backward", 0.0) + spent
         return to_yhat, to_x, None
@@ -106,11 +111,16 @@ def _through_rows(
     Which rules apply is a step in x: it contributes nothing.
     """
     leaf = x.detach().requires_grad_()
+    # Samples whose rows get no gradient stay out: their coefficients may be no numbers.
+    taken = found.bound.any(1) | found.varying.any((1, 2))
     with torch.enable_grad():
-        flat = leaf.expand(*shape, leaf.shape[-1]).reshape(-1, leaf.shape[-1])
-        usable = flat.isfinite().all(1, keepdim=True)
-        values = rules.table.evaluate(torch.where(usable, flat, 0.0).double())
-        pairs = [(values.bound, found.bound), (values.coefficients, found.varying)]
+        each = leaf if leaf.shape[:-1] == shape else leaf.reshape(-1).expand(*shape, -1)
+        flat = each.reshape(-1, leaf.shape[-1])[torch.from_numpy(taken).to(x.device)]
+        values = rules.table.evaluate(flat.double())
+        pairs = [
+            (values.bound, found.bound[taken]),
+            (values.coefficients, found.varying[taken]),
+        ]
         pairs = [(value, to) for value, to in pairs if value.requires_grad]
         if not pairs:
             return torch.zeros_like(x)

@@ -237,6 +237,8 @@ class _Identity:
 class _Sum:
     def __init__(self, first: Backward, second: Backward, alpha: float) -> None:
         self._first, self._second, self._alpha = first, second, alpha
+        # Where one of the two takes some of the products only.
+        self.capped = getattr(first, "capped", getattr(second, "capped", None))
 
     def vjp(self, gradient: Array) -> Gradients:
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
@@ -257,6 +259,12 @@ class Derivative:
     def __init__(self, sensitivity: Sensitivity, projected: Projected) -> None:
         self.sensitivity = sensitivity
         self.projected = projected
+
+    @property
+    def available(self) -> bool:
+        """Whether the batch was solved so that derivatives are known."""
+        projected = self.projected
+        return projected.relaxation == "dnf" or projected.results.derivative is not None
 
     @cached_property
     def backward(self) -> Any:

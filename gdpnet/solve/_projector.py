@@ -82,6 +82,8 @@ class Projector:
                         f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
                         f"relaxation={relaxation!r} with solver={solver!r}."
                     )
+        if forward == "qp" and (strict or tie != "vertex"):
+            raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.sensitivity: Any = None
         if gradient is not None or forward != "vertex":
             self.sensitivity = _sensitivity(gradient, forward)
@@ -121,7 +123,7 @@ class Projector:
             results.strict = _strict.enforce(rules, predictions, results, options)
         if np.count_nonzero(invalid):
             results.status[invalid] = Status.ERROR
-            results.y[invalid] = np.nan
+            results.y = np.where(invalid[:, None], np.nan, results.y)
             results.solver[invalid] = 0
             results.plain = False
         if self.on_conflict == "raise":
@@ -194,11 +196,11 @@ def _move_to_regularised(
     rules: RuleModel, x: Array, results: Results, derivative: Derivative
 ) -> None:
     """Replace the projected points by those of the regularised program."""
-    moved = np.flatnonzero(
-        (results.status == Status.PROJECTED) | (results.status == Status.RELAXED)
-    )
-    if not len(moved):
+    wanted = (results.status == Status.PROJECTED) | (results.status == Status.RELAXED)
+    if not wanted.any():
         return
+    # Without a solution of the program the vertex stays.
+    moved = np.flatnonzero(wanted & ~derivative.backward.missing & ~np.asarray(results.unfinished))
     results.y = results.y.copy()
     results.y[moved] = derivative.backward.y[moved]
     results.status[moved] = Status.PROJECTED

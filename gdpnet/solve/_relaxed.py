@@ -23,7 +23,7 @@ from gdpnet.rules._batch import Batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _existence
+from gdpnet.solve import _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
@@ -78,6 +78,9 @@ def solve(
     batch.solve(usable[~accepted])
     if adaptive:
         take_basic_steps(batch)
+    if options.nearest:
+        conflict = np.flatnonzero((batch.results.status == Status.CONFLICT) & ~invalid)
+        _milp.finish(rules, x, yhat, conflict, batch.results, options, incumbents={})
     return batch.results
 
 

@@ -218,7 +218,9 @@ class ProjectionInfo:
     def capped(self) -> torch.Tensor | None:
         """Where the QP's gradient takes some of the products only, bool `...`; else None."""
         derivative = self._projection._derivative
-        capped = None if derivative is None else getattr(derivative.backward, "capped", None)
+        if derivative is None or not derivative.available:
+            return None
+        capped = getattr(derivative.backward, "capped", None)
         return None if capped is None else self._projection._tensor(capped)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -280,3 +282,111 @@ def test_the_regularised_point_may_break_rules_and_says_so() -> None:
     assert p.y[0].item() == pytest.approx(5.0)
     assert p.y[1].item() == pytest.approx(3.0)
     assert p.disjunct.flatten().tolist() == [-1, 0, 1]
+
+
+def almost_empty() -> gdpnet.RuleModel:
+    """The second disjunct is empty where t < u, by as little as they differ."""
+    m = pyo.ConcreteModel()
+    m.t = pyo.Param(mutable=True, initialize=1.0)
+    m.u = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([0, 1], bounds=(0, 10))
+    m.s = pyo.Constraint(expr=m.u * m.y[0] + 2 * m.y[1] <= 16 * m.t)
+    m.g = Disjunction(expr=[[m.y[0] + m.t * m.y[1] <= 3 * m.u], [m.y[1] >= 8 * m.u]])
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t, m.u])
+
+
+@pytest.mark.parametrize("u", [1.1301, 1.1304, 1.1318, 1.15, 1.3])
+def test_almost_empty_products_do_not_disturb_the_regularised_gradient(u) -> None:
+    rules, found = almost_empty(), []
+    for relaxation in ("dnf", "cnf"):
+        x = torch.tensor([[1.13, u]], dtype=torch.float64, requires_grad=True)
+        yhat = torch.tensor([[0.5, 7.0]], dtype=torch.float64, requires_grad=True)
+        gdpnet.project(rules, yhat, x, relaxation=relaxation, gradient="qp").y[0, 1].backward()
+        found.append(torch.cat([x.grad, yhat.grad], 1))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("relaxation", ["dnf", "cnf"])
+@pytest.mark.parametrize("gradient", ["vertex", "qp", "auto", "straight_through"])
+def test_unusable_samples_leave_shared_parameters_alone(gradient, relaxation) -> None:
+    m = pyo.ConcreteModel()
+    m.t = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.g = Disjunction(expr=[[m.y[1] >= 3 * m.t], [m.y[2] >= 7 * pyo.sqrt(m.t)]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
+    yhat = torch.tensor([[1.0, 1.0], [float("nan"), 1.0], [1.0, 2.0], [1.0, 2.0]])
+    yhat.requires_grad_()
+    w = torch.tensor(1.0, requires_grad=True)
+    x = w * torch.tensor([[1.0], [1.0], [1.0], [-1.0]])  # sqrt of the last is no number
+    p = gdpnet.project(rules, yhat, x, gradient=gradient, relaxation=relaxation, on_invalid="mark")
+    assert (p.status == gdpnet.Status.ERROR).tolist() == [False, True, False, True]
+    p.y.square().sum().backward()  # NaN of two samples comes in
+    assert yhat.grad.isfinite().all()
+    assert not yhat.grad[[1, 3]].any()
+    assert w.grad is None or w.grad.isfinite()
+
+
+@pytest.mark.parametrize("shapes", [((2,), (1, 1)), ((3, 2), (1, 1, 1)), ((3, 2), (1,))])
+def test_inputs_of_any_single_row_shape_get_their_gradient(shapes) -> None:
+    m = pyo.ConcreteModel()
+    m.t = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.g = pyo.Constraint(expr=m.y[1] >= 3 * m.t)
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
+    x = torch.ones(shapes[1], requires_grad=True)
+    gdpnet.project(rules, torch.ones(shapes[0]), x, gradient="vertex").y.sum().backward()
+    assert x.grad.shape == x.shape
+    assert x.grad.sum().item() == 3.0 * (shapes[0][0] if len(shapes[0]) > 1 else 1)
+
+
+def test_writing_into_what_a_gradient_needs_is_told() -> None:
+    rules = simplex()
+    for written in ("yhat", "y"):
+        yhat = torch.rand(4, 6, dtype=torch.float64, requires_grad=True)
+        y = gdpnet.project(rules, yhat, gradient="vertex").y
+        with torch.no_grad():
+            (yhat if written == "yhat" else y).zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+def test_nothing_keeps_a_graph_alive() -> None:
+    rules = simplex()
+    yhat = torch.rand(4, 6, dtype=torch.float64, requires_grad=True)
+    y = gdpnet.project(rules, yhat, gradient="auto").y
+    y.sum().backward()
+    watched = weakref.ref(y)
+    gc.disable()
+    try:
+        del y
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+def test_the_regularised_point_where_there_is_none() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
+    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, forward="qp", node_limit=1)
+    assert p.info.solver == "milp"
+    assert rules.satisfied(None, p.y).all()
+    with pytest.raises(gdpnet.InputError, match="no strict and no tie"):
+        gdpnet.project(rules, yhat, forward="qp", strict=True)
+    assert gdpnet.project(rules, yhat, relaxation="cnf", gradient="qp").info.capped is None
+
+
+@pytest.mark.parametrize("relaxation", ["cnf", "auto"])
+def test_nearest_outputs_of_contradictory_rules_with_a_relaxation(relaxation) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.least = Disjunction(expr=[[m.y >= 7]])
+    m.most = Disjunction(expr=[[m.y <= 3]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    exact = gdpnet.project(rules, [[12.0]], on_conflict="nearest")
+    p = gdpnet.project(rules, [[12.0]], relaxation=relaxation, on_conflict="nearest")
+    assert p.status.tolist() == [gdpnet.Status.CONFLICT]
+    torch.testing.assert_close(p.y, exact.y)

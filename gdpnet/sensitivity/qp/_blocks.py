@@ -16,7 +16,8 @@ for each block (W = sum of M^-1), and one for sigma; nothing grows with the squa
 
 The derivative uses the same matrices at the end of the central path.  Where a row is tight with a
 positive multiplier, or neither, that is the derivative of the solution; on a kink it is a mean of
-the derivatives beside it, and it is finite always.  Equalities are rows with a small compliance,
+the derivatives beside it, and it is finite always.  Copies without weight take no part in it.
+Equalities are rows with a small compliance,
 whose multipliers are iterated, so that dependent ones do no harm.
 """
 
@@ -32,6 +33,8 @@ from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 COMPLIANCE = 1e-8  # of an equality, against the quadratic term
 ROOM = 1e-9  # that rows are given, so that copies of empty products have an inside
 STIFFEST = 1e7  # in the derivative: more would lose the multipliers' adjoints in rounding
+NO_WEIGHT, LITTLE_WEIGHT = 1e-6, 1e-3
+ENORMOUS = 1e3  # a multiplier, where the largest weight of an output is 1
 END = 1e-11  # of the central path, relative to the weights
 ROUNDS = 60
 
@@ -203,6 +206,23 @@ def curvature(shape, j, eps):
     return 2.0 * eps if j < 2 * shape.outputs else eps
 
 
+@inner
+def without_weight(shape, copy, weight, multiplier):
+    """Whether a copy takes no part in the derivative.
+
+    It has no weight; or it is the copy of a product that is empty but for the room that rows are
+    given, whose little weight is an artefact and whose multipliers are enormous.
+    """
+    if weight < NO_WEIGHT:
+        return True
+    if weight > LITTLE_WEIGHT:
+        return False
+    largest = 0.0
+    for e in range(shape.rows[copy], shape.rows[copy + 1]):
+        largest = max(largest, multiplier[e])
+    return largest > ENORMOUS
+
+
 @outlined
 def factor_all(shape, table, eps, stiffest, x, lower, slack, multiplier, work):
     """M^-1 of every copy, W^-1 of every block, and the factor of the matrix of sigma.
@@ -216,6 +236,11 @@ def factor_all(shape, table, eps, stiffest, x, lower, slack, multiplier, work):
             for k in range(width):
                 work.joined[i, k] = 0.0
         for copy in range(shape.copies[c], shape.copies[c + 1]):
+            if stiffest < np.inf and without_weight(shape, copy, x[copy, fixed], multiplier):
+                for i in range(width):
+                    for k in range(width):
+                        work.inverse[copy, i, k] = 0.0
+                continue
             matrix = work.factor
             for i in range(width):
                 for k in range(i):

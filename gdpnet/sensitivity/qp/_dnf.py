@@ -120,6 +120,14 @@ class QPSolved:
     eps: float
     parts: tuple[Part, ...]
 
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        missing = np.zeros(len(self.y), dtype=np.bool_)
+        for part in self.parts:
+            missing |= part.band.status == FAILED
+        return missing
+
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
 

@@ -39,6 +39,11 @@ class RelaxedQPs:
             groups.append((samples, found))
         self._jacobian = vertices.with_groups(groups)
 
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        return self.capped
+
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         return self._jacobian.vjp(gradient)
