@@ -157,7 +157,5 @@ class ProjectionLayer(nn.Module):
         missing += [key for key in known if not key.endswith("_extra_state")]
 
 
-_KEYWORDS = {
-    *("forward", "weights", "tie", "strict", "node_limit", "time_limit", "threads"),
-    *("on_conflict", "on_invalid"),
-}
+# What `**keywords` may hold: all of the projector's but those that the layer names itself.
+_KEYWORDS = set(Projector.__init__.__kwdefaults__ or ()) - {"relaxation", "solver", "gradient"}

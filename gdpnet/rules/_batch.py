@@ -117,7 +117,7 @@ def as_batch(
         flat_y = inputs.new_zeros(shape.numel(), 0).double()
     else:
         shape, dtype = outputs.shape[:-1], outputs.dtype
-        flat_y = _flat(outputs)
+        flat_y = flat(outputs)
     if inputs is None:
         inputs = flat_y.new_zeros(*shape, 0)
     if inputs.shape[:-1] != shape:
@@ -129,18 +129,25 @@ def as_batch(
         inputs = inputs.reshape(-1).expand(*shape, -1)
     if not (inputs.is_cpu and flat_y.is_cpu) and inputs.device != flat_y.device:
         raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
-    flat_x = _flat(inputs)
+    flat_x = flat(inputs)
     if finite:
         refuse_nonfinite(flat_x, "x")
         refuse_nonfinite(flat_y, y_name)
     return Batch(flat_x, flat_y, shape, dtype)
 
 
-def _flat(value: torch.Tensor) -> torch.Tensor:
+def flat(value: torch.Tensor) -> torch.Tensor:
     """`... x width` as `batch x width`, float64."""
     if value.ndim != 2:
         value = value.reshape(value.shape[:-1].numel(), value.shape[-1])
     return value if value.dtype is torch.float64 else value.double()
+
+
+def as_array(value: torch.Tensor) -> np.ndarray:
+    """A tensor as a contiguous array, without its graph."""
+    if value.requires_grad or not value.is_cpu:
+        value = value.detach().cpu()
+    return np.ascontiguousarray(value.numpy())
 
 
 def refuse_nonfinite(value: torch.Tensor, what: str) -> None:

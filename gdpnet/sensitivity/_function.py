@@ -12,6 +12,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from gdpnet.errors import ZeroGradientWarning
+from gdpnet.rules._batch import as_array, flat
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.gradients import Backward
 
@@ -68,12 +69,12 @@ class _Project(torch.autograd.Function):
         started = time.perf_counter()
         solution: Solution = ctx.solution
         _, x, _ = ctx.saved_tensors
-        flat = _array(gradient)
-        found = solution.backward.vjp(flat)
+        incoming = as_array(flat(gradient))
+        found = solution.backward.vjp(incoming)
         to_yhat = None
         if ctx.needs_input_grad[0]:
             to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
-            _warn_of_zeros(flat, found.yhat)
+            _warn_of_zeros(incoming, found.yhat)
         to_x = None
         if ctx.needs_input_grad[1]:
             to_x = _through_rows(solution.rules, x, gradient.shape[:-1], found)
@@ -84,15 +85,6 @@ class _Project(torch.autograd.Function):
 
 # torch asks for the signature at every call, and finding it out takes longer than the rest.
 _Project.forward.__signature__ = inspect.signature(_Project.forward)  # type: ignore[attr-defined]
-
-
-def _array(gradient: torch.Tensor) -> np.ndarray:
-    """A gradient, `... x d`, as a flat batch in float64."""
-    if gradient.ndim != 2:
-        gradient = gradient.reshape(-1, gradient.shape[-1])
-    if gradient.dtype is not torch.float64 or not gradient.is_cpu:
-        gradient = gradient.to("cpu", torch.float64)
-    return np.ascontiguousarray(gradient.numpy())
 
 
 def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -115,8 +107,8 @@ def _through_rows(
     taken = found.bound.any(1) | found.varying.any((1, 2))
     with torch.enable_grad():
         each = leaf if leaf.shape[:-1] == shape else leaf.reshape(-1).expand(*shape, -1)
-        flat = each.reshape(-1, leaf.shape[-1])[torch.from_numpy(taken).to(x.device)]
-        values = rules.table.evaluate(flat.double())
+        own = flat(each)[torch.from_numpy(taken).to(x.device)]
+        values = rules.table.evaluate(own)
         pairs = [
             (values.bound, found.bound[taken]),
             (values.coefficients, found.varying[taken]),

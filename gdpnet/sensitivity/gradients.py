@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Instance, Solved
 
 
-_SATISFIED, _CONFLICT, _ERROR = map(int, (Status.SATISFIED, Status.CONFLICT, Status.ERROR))
+_SATISFIED, _PROJECTED, _CONFLICT, _ERROR = map(
+    int, (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT, Status.ERROR)
+)
 
 
 class Projected(NamedTuple):
@@ -212,12 +214,11 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
     from gdpnet.solve._exact import engine_of
 
     engine, results = engine_of(projected.rules), projected.results
-    instance = results.instance
-    if instance is None:
+    instance, solved = results.instance, results.dictionaries()
+    if instance is None or solved is None:
         instance = engine.instantiate(projected.x)
-    if results.solved is not None and results.solved.detailed:
-        return engine, instance, results.solved
-    return engine, instance, engine.project(instance, projected.yhat, projected.options, True)
+        solved = engine.project(instance, projected.yhat, projected.options, True)
+    return engine, instance, solved
 
 
 class _Identity:
@@ -273,13 +274,14 @@ class Derivative:
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
-        if self.projected.results.plain:
+        results = self.projected.results
+        status = results.status
+        if results.plain and results.unfinished is False and status.max(initial=0) <= _PROJECTED:
             plain: Gradients = self.backward.vjp(gradient)
             return plain
-        status = self.projected.results.status
         unusable = status == _ERROR
         passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable
-        passed |= self.projected.results.unfinished
+        passed |= results.unfinished
         if unusable.any():
             gradient = np.where(unusable[:, None], 0.0, gradient)
         found: Gradients = self.backward.vjp(gradient)

@@ -12,7 +12,7 @@ import torch
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import ConflictError, InputError
-from gdpnet.rules._batch import Batch, as_batch, name_rows, refuse_nonfinite
+from gdpnet.rules._batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _milp, _relaxed, _strict
 from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
@@ -125,7 +125,6 @@ class Projector:
             results.status[invalid] = Status.ERROR
             results.y = np.where(invalid[:, None], np.nan, results.y)
             results.solver[invalid] = 0
-            results.plain = False
         if self.on_conflict == "raise":
             conflict = results.status == Status.CONFLICT
             if conflict.any():
@@ -209,7 +208,7 @@ def _move_to_regularised(
 
 def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     """Inputs, predictions, and which of them are no finite numbers (those become 0)."""
-    inputs, predictions = _array(batch.x), _array(batch.y)
+    inputs, predictions = as_array(batch.x), as_array(batch.y)
     # A sum of squares is cheaper than a mask, and finite only if all its terms are.
     if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
         return inputs, predictions, np.zeros(len(predictions), dtype=bool)
@@ -220,12 +219,6 @@ def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     inputs = np.where(invalid[:, None], 0.0, inputs)
     predictions = np.where(invalid[:, None], 0.0, predictions)
     return inputs, predictions, invalid
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    if tensor.requires_grad or not tensor.is_cpu:
-        tensor = tensor.detach().cpu()
-    return np.ascontiguousarray(tensor.numpy())
 
 
 def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:

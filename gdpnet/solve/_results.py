@@ -72,8 +72,8 @@ class Results:
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
         replay: the same with final dictionaries, by solving again.
-        plain: every sample was projected or accepted by the exact engine, whose dictionaries say
-            so.
+        plain: the exact engine accepts predictions before any search, so that its dictionaries
+            tell of all samples that it finished.
         unfinished: samples that the exact engine left to another solver, (B,) bool.
         derivative: of a relaxation's vertices, where that was asked for.
     """
@@ -114,6 +114,12 @@ class Results:
             missing=np.zeros(size, dtype=bool),
         )
 
+    def dictionaries(self) -> Solved | None:
+        """The exact engine's results with its final dictionaries; None where it did not run."""
+        if self.solved is None or self.solved.detailed or self.replay is None:
+            return self.solved
+        return self.replay()
+
     def tight(self, rules: RuleModel) -> tuple[Array, Array]:
         """Tight rows and their multipliers, each (B, 2 n); -1 and 0 where there are fewer.
 
@@ -121,7 +127,7 @@ class Results:
         cost of that variable divided by its coefficient.
         """
         size = len(self.y)
-        if not self.solved or not self.solved.parts or not self.instance or not self.replay:
+        if not self.solved or not self.solved.parts or not self.instance:
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
         d = self.y.shape[1]
         known = (self.status == Status.PROJECTED) & (self.solver == SOLVER_NAMES.index("exact"))
@@ -129,7 +135,7 @@ class Results:
         shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
         rows, multipliers = [], []
-        solved = self.solved if self.solved.detailed else self.replay()
+        solved = self.dictionaries() or self.solved
         for component, detail in solved.parts:
             rows.append(np.where(detail.tight_rows >= 0, component.rows[detail.tight_rows], -1))
             multipliers.append(detail.multipliers)

@@ -24,7 +24,7 @@ from gdpnet.sensitivity.qp._band import AT_BOUND, FREE_ABOVE, FREE_BELOW, PIECES
 from gdpnet.sensitivity.qp._band import AT_KINK as HELD_AT_KINK
 from gdpnet.solve.exact._arrays import Prepared
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
-from gdpnet.solve.exact._least_norm import Units, load
+from gdpnet.solve.exact._least_norm import Units, load, new_quadratic_of
 from gdpnet.solve.exact._quadratic import (
     AT_KINK,
     AT_LOWER,
@@ -36,7 +36,6 @@ from gdpnet.solve.exact._quadratic import (
     Quadratic,
     correct,
     minimise,
-    new_quadratic,
     restart,
 )
 
@@ -58,20 +57,11 @@ class Pieces(NamedTuple):
 
 def new_pieces(prepared: Prepared, cap: int) -> Pieces:
     """Memory for one thread."""
-    n, m = prepared.lower.size, prepared.equality.size
+    n = prepared.lower.size
+    quadratic, units = new_quadratic_of(prepared)
     return Pieces(
-        quadratic=new_quadratic(
-            prepared.start, prepared.column, prepared.equality, prepared.outputs, n
-        ),
-        units=Units(
-            coefficient=prepared.coefficient.copy(),
-            rhs=np.empty(m),
-            origin=np.empty(n),
-            unit=np.empty(n),
-            lower=np.empty(n),
-            upper=np.empty(n),
-            z=np.empty(n),
-        ),
+        quadratic=quadratic,
+        units=units,
         zero=np.zeros(n),
         lower_source=np.empty(n, dtype=np.int64),
         upper_source=np.empty(n, dtype=np.int64),

@@ -38,6 +38,7 @@ from gdpnet.solve.exact._quadratic import (
     N_ENFORCED,
     OPTIMAL,
     TROUBLE,
+    Quadratic,
     activate,
     bound_value,
     excess,
@@ -173,6 +174,16 @@ def least_norm(
     flag = np.zeros(samples.size, dtype=np.int8)
     if progress is None:
         progress = np.array([-1, -1], dtype=np.int64)
+    quadratic, units = new_quadratic_of(prepared)
+    run(
+        prepared, logic, active, varying, bound, yhat, weights, samples, z, assignment, distance,
+        node_limit, quadratic, units, new_tree(prepared, logic), progress, nodes, flag,
+    )  # fmt: skip
+    return nodes, flag
+
+
+def new_quadratic_of(prepared: Prepared) -> tuple[Quadratic, Units]:
+    """Memory of one thread for the quadratic programs of a component."""
     n, m = prepared.lower.size, prepared.equality.size
     quadratic = new_quadratic(
         prepared.start, prepared.column, prepared.equality, prepared.outputs, n
@@ -186,11 +197,7 @@ def least_norm(
         upper=np.empty(n),
         z=np.empty(n),
     )
-    run(
-        prepared, logic, active, varying, bound, yhat, weights, samples, z, assignment, distance,
-        node_limit, quadratic, units, new_tree(prepared, logic), progress, nodes, flag,
-    )  # fmt: skip
-    return nodes, flag
+    return quadratic, units
 
 
 # ---------------------------------------------------------------- a sample's program
