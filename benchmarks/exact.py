@@ -9,12 +9,12 @@ import argparse
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from _hull import HullSolver
+from _measure import seconds
 from problems import LARGE
 
 import gdpnet
@@ -24,21 +24,6 @@ from gdpnet.solve._results import Options
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
-
-
-def seconds(function: Callable[[], object], repeats: int = 9, least: float = 0.05) -> float:
-    """Median time of a call; short calls are repeated within each measurement."""
-    start = time.perf_counter()
-    function()
-    once = max(time.perf_counter() - start, 1e-7)
-    inner = max(1, int(least / repeats / once))
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(inner):
-            function()
-        times.append((time.perf_counter() - start) / inner)
-    return statistics.median(times)
 
 
 def cooling() -> None:

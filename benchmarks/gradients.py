@@ -44,16 +44,49 @@ GRADIENTS = {
 }
 
 
-def train(
-    network: nn.Module, forward: Callable[..., torch.Tensor], batches: list, steps: int, rate: float
-) -> None:
-    """AdamW over the batches, again and again."""
+def trained(
+    network: nn.Module,
+    layer: nn.Module | None,
+    loss: Callable[..., torch.Tensor],
+    batches: list[tuple[torch.Tensor, ...]],
+    steps: int,
+    rate: float,
+) -> nn.Module:
+    """A copy of a network after AdamW over the batches, again and again."""
+    network = copy.deepcopy(network)
     optimiser = torch.optim.AdamW(network.parameters(), lr=rate)
     for step in range(steps):
-        loss = forward(*batches[step % len(batches)])
+        value = loss(network, layer, *batches[step % len(batches)])
         optimiser.zero_grad()
-        loss.backward()
+        value.backward()
         optimiser.step()
+    return network
+
+
+def compare(
+    fresh: nn.Module,
+    rules: gdpnet.RuleModel,
+    loss: Callable[..., torch.Tensor],
+    score: Callable[[nn.Module, nn.Module | None], float],
+    batches: list[tuple[torch.Tensor, ...]],
+    steps: int,
+    protocol: str,
+    **keywords: str,
+) -> dict[str, float]:
+    """Score of the network without rules, and trained with each gradient."""
+    base = trained(fresh, None, loss, batches, steps, 1e-2)
+    results = {
+        "none: base network": score(base, None),
+        "none: projected at inference": score(base, gdpnet.ProjectionLayer(rules, **keywords)),
+    }
+    for name, gradient in GRADIENTS.items():
+        layer = gdpnet.ProjectionLayer(rules, gradient=gradient, **keywords)
+        if protocol == "fine-tuned":
+            network = trained(base, layer, loss, batches, steps // 2, 1e-3)
+        else:
+            network = trained(fresh, layer, loss, batches, steps, 1e-2)
+        results[name] = score(network, layer)
+    return results
 
 
 def cooling(seed: int, steps: int, protocol: str) -> dict[str, float]:
@@ -71,14 +104,8 @@ def cooling(seed: int, steps: int, protocol: str) -> dict[str, float]:
             found = found.sigmoid()
         return found if layer is None else layer(found, x)
 
-    def trained(network: nn.Module, layer: nn.Module | None, steps: int, rate: float) -> nn.Module:
-        network = copy.deepcopy(network)
-
-        def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return (predicted(network, layer, x) - y).square().mean()
-
-        train(network, loss, batches, steps, rate)
-        return network
+    def loss(network: nn.Module, layer: nn.Module | None, *data: torch.Tensor) -> torch.Tensor:
+        return (predicted(network, layer, data[0]) - data[1]).square().mean()
 
     def error(network: nn.Module, layer: nn.Module | None) -> float:
         with torch.no_grad():
@@ -88,19 +115,7 @@ def cooling(seed: int, steps: int, protocol: str) -> dict[str, float]:
     fresh = nn.Sequential(
         nn.Linear(7, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)
     ).double()
-    base = trained(fresh, None, steps, 1e-2)
-    results = {
-        "none: base network": error(base, None),
-        "none: projected at inference": error(base, gdpnet.ProjectionLayer(rules)),
-    }
-    for name, gradient in GRADIENTS.items():
-        layer = gdpnet.ProjectionLayer(rules, gradient=gradient)
-        if protocol == "fine-tuned":
-            network = trained(base, layer, steps // 2, 1e-3)
-        else:
-            network = trained(fresh, layer, steps, 1e-2)
-        results[name] = error(network, layer)
-    return results
+    return compare(fresh, rules, loss, error, batches, steps, protocol)
 
 
 def markers() -> gdpnet.RuleModel:
@@ -147,15 +162,9 @@ def simplex(seed: int, steps: int, tie: str, protocol: str) -> dict[str, float]:
         p = network(data[0]).softmax(1)
         return p if layer is None else layer(p, data[1])
 
-    def trained(network: nn.Module, layer: nn.Module | None, steps: int, rate: float) -> nn.Module:
-        network = copy.deepcopy(network)
-
-        def loss(*data: torch.Tensor) -> torch.Tensor:
-            p = predicted(network, layer, *data).gather(1, data[2][:, None])
-            return -(p + 1e-3).log().mean()
-
-        train(network, loss, batches, steps, rate)
-        return network
+    def loss(network: nn.Module, layer: nn.Module | None, *data: torch.Tensor) -> torch.Tensor:
+        p = predicted(network, layer, *data).gather(1, data[2][:, None])
+        return -(p + 1e-3).log().mean()
 
     def accuracy(network: nn.Module, layer: nn.Module | None) -> float:
         with torch.no_grad():
@@ -164,19 +173,7 @@ def simplex(seed: int, steps: int, tie: str, protocol: str) -> dict[str, float]:
 
     torch.manual_seed(seed)
     fresh = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 8)).double()
-    base = trained(fresh, None, steps, 1e-2)
-    results = {
-        "none: base network": accuracy(base, None),
-        "none: projected at inference": accuracy(base, gdpnet.ProjectionLayer(rules, tie=tie)),
-    }
-    for name, gradient in GRADIENTS.items():
-        layer = gdpnet.ProjectionLayer(rules, gradient=gradient, tie=tie)
-        if protocol == "fine-tuned":
-            network = trained(base, layer, steps // 2, 1e-3)
-        else:
-            network = trained(fresh, layer, steps, 1e-2)
-        results[name] = accuracy(network, layer)
-    return results
+    return compare(fresh, rules, loss, accuracy, batches, steps, protocol, tie=tie)
 
 
 def main() -> None:

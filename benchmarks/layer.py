@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from exact import seconds
+from _measure import seconds
 from torch import nn
 
 import gdpnet

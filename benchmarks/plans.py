@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import torch
+from _measure import Report
 from pyomo.gdp import Disjunction
 
 import gdpnet
@@ -25,6 +26,7 @@ from gdpnet.convexify._sampled import Sampled
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
+report = Report()
 BUDGETS = (4, 8, 16, 32, 64)
 SAMPLES = 200
 ORDERS = 10  # random ones
@@ -169,12 +171,14 @@ def compare(problem: Problem, budgets: Sequence[int]) -> list[dict[str, Measured
     sampled, judge = Sampled(rules, *problem.planned), Judge(problem)
     whole = int(sampled.products(range(count), 10_000).max())
     x, yhat = problem.planned
-    say(
+    report.say(
         f"\n### {problem.name}: {count} rules, {whole} products of all of them are not empty; "
         f"CNF {judge.cnf:.4f} below the DNF, CSAT {100 * judge.measure(Plan.cnf()).satisfied:.1f} %"
     )
-    say("\n| budget | planner | lexicographic | random, mean | random, worst | plan | seconds |")
-    say("|---|---|---|---|---|---|---|")
+    report.say(
+        "\n| budget | planner | lexicographic | random, mean | random, worst | plan | seconds |"
+    )
+    report.say("|---|---|---|---|---|---|---|")
     rng = np.random.default_rng(0)
     orders = [rng.permutation(count).tolist() for _ in range(ORDERS)]
     rows = []
@@ -183,7 +187,7 @@ def compare(problem: Problem, budgets: Sequence[int]) -> list[dict[str, Measured
         plan = gdpnet.plan_basic_steps(rules, budget, x if rules.input_names else None, yhat)
         taken = time.perf_counter() - start
         if plan.exact:
-            say(f"| {budget} | exact | | | | all rules | {taken:.1f} |")
+            report.say(f"| {budget} | exact | | | | all rules | {taken:.1f} |")
             break
         others = [judge.measure(in_order(sampled, order, budget)) for order in orders]
         row = {
@@ -196,7 +200,7 @@ def compare(problem: Problem, budgets: Sequence[int]) -> list[dict[str, Measured
         }
         rows.append(row)
         cells = " | ".join(str(measured) for measured in row.values())
-        say(f"| {budget} | {cells} | {short(plan, rules)} | {taken:.1f} |")
+        report.say(f"| {budget} | {cells} | {short(plan, rules)} | {taken:.1f} |")
     return rows
 
 
@@ -208,9 +212,9 @@ def short(plan: Plan, rules: gdpnet.RuleModel) -> str:
 
 def summarise(rows: list[dict[str, Measured]]) -> None:
     """How often and by how much the planner is ahead, where the budget leaves a choice."""
-    say(f"\n### All {len(rows)} cases in which not all rules fit")
-    say("\n| | gap closed, mean | CSAT, mean | planner tighter / same / looser |")
-    say("|---|---|---|---|")
+    report.say(f"\n### All {len(rows)} cases in which not all rules fit")
+    report.say("\n| | gap closed, mean | CSAT, mean | planner tighter / same / looser |")
+    report.say("|---|---|---|---|")
     for name in ("planner", "lexicographic", "mean", "worst"):
         ahead = [row["planner"].closed - row[name].closed for row in rows]
         won, lost = sum(a > 1e-6 for a in ahead), sum(a < -1e-6 for a in ahead)
@@ -218,16 +222,7 @@ def summarise(rows: list[dict[str, Measured]]) -> None:
         satisfied = np.mean([row[name].satisfied for row in rows])
         title = {"mean": "random, mean", "worst": "random, worst"}.get(name, name)
         score = "" if name == "planner" else f"{won} / {len(rows) - won - lost} / {lost}"
-        say(f"| {title} | {100 * closed:.0f} % | {100 * satisfied:.1f} % | {score} |")
-
-
-_said: list[str] = []
-
-
-def say(line: str) -> None:
-    """Print a line and keep it for --out."""
-    print(line, flush=True)
-    _said.append(line)
+        report.say(f"| {title} | {100 * closed:.0f} % | {100 * satisfied:.1f} % | {score} |")
 
 
 def main() -> None:
@@ -247,14 +242,13 @@ def main() -> None:
     if arguments.quick:
         problems = [problems[1], problems[4], lambda: random_problem(2, rules=6)]
         budgets = (4, 8)
-    say(
+    report.say(
         "Cells, on samples not planned with: share of the CNF's gap to the DNF that is closed, mean"
     )
-    say("gap left, CSAT.")
+    report.say("gap left, CSAT.")
     rows = [row for build in problems for row in compare(build(), budgets)]
     summarise(rows)
-    if arguments.out:
-        arguments.out.write_text("\n".join(_said) + "\n")
+    report.write(arguments.out)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Times are medians; claims are ratios of this one run. All solvers' values are co
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import torch
+from _measure import Report, seconds
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 import gdpnet
@@ -27,6 +27,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
+report = Report()
 THREE = Plan((("R1_hot", "R3_humid", "R5_demand_response"),))
 REPEATS = 5
 
@@ -44,14 +45,8 @@ PAPER = {
 
 
 def median_seconds(function: Callable[[], object]) -> float:
-    """Median time of a call, after one call to warm up."""
-    function()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    """Median time of a call."""
+    return seconds(function, REPEATS, least=0.0)
 
 
 # ---- HiGHS, built anew for every sample ---------------------------------------------------------
@@ -113,10 +108,10 @@ def solvers(batch: int) -> None:
     """Cooling: time a sample of each solver on CNF and on a plan of three rules."""
     model = load_model(MODELS / "cooling")
     rules = model.build()
-    say(f"\n### Cooling, batch {batch}: microseconds a sample\n")
+    report.say(f"\n### Cooling, batch {batch}: microseconds a sample\n")
     titles = [f"{name} {split}" for name in ("CNF", "three merged") for split in ("iid", "ood")]
-    say(f"| | {' | '.join(titles)} |")
-    say("|---|---|---|---|---|")
+    report.say(f"| | {' | '.join(titles)} |")
+    report.say("|---|---|---|---|---|")
     table: dict[str, list[float | None]] = {
         name: [] for name in ("HiGHS cold", "HiGHS in place", "Gurobi in place", "dense", "exact")
     }
@@ -151,8 +146,8 @@ def solvers(batch: int) -> None:
             base = {"HiGHS in place": "HiGHS cold", "dense": "HiGHS in place"}.get(name)
             ratio = f" ({table[base][k] / taken:.1f} times)" if base and taken else ""
             cells.append(f"{1e6 * taken:.1f}{ratio}" if taken else "no licence")
-        say(f"| {name} | {' | '.join(cells)} |")
-    say(
+        report.say(f"| {name} | {' | '.join(cells)} |")
+    report.say(
         "\nPredictions that break a rule only. Ratios: HiGHS in place over cold, dense over HiGHS "
         "in place. Exact: the DNF, not written down. All values equal to 1e-7."
     )
@@ -178,9 +173,9 @@ def _projector(
 def compiling() -> None:
     """Cooling: assembling the programs of all patterns of 2,000 samples, and solving them cold."""
     model = load_model(MODELS / "cooling")
-    say("\n### Cooling: compiling all patterns met by 2,000 samples\n")
-    say("| | patterns | compile, s | solve the 2,000 cold, s | ratio |")
-    say("|---|---|---|---|---|")
+    report.say("\n### Cooling: compiling all patterns met by 2,000 samples\n")
+    report.say("| | patterns | compile, s | solve the 2,000 cold, s | ratio |")
+    report.say("|---|---|---|---|---|")
     for name, plan in (("CNF", Plan.cnf()), ("three merged", THREE)):
         for split in ("iid", "ood"):
             rules = model.build()
@@ -199,7 +194,7 @@ def compiling() -> None:
             start = time.perf_counter()
             cold.solve()
             solved = time.perf_counter() - start
-            say(
+            report.say(
                 f"| {name} {split} | {len(patterns)} | {taken:.3f} | {solved:.2f} | "
                 f"{solved / taken:.1f} |"
             )
@@ -207,9 +202,9 @@ def compiling() -> None:
 
 def sizes(most: int) -> None:
     """k two-term rules, d = 3: the Pyomo LP beside the paper's counts."""
-    say("\n### Sizes of the Pyomo LP, models/stress, no product left out\n")
-    say("| k | form | variables | paper | rows | paper | bounds | nonzeros | seconds |")
-    say("|---|---|---|---|---|---|---|---|---|")
+    report.say("\n### Sizes of the Pyomo LP, models/stress, no product left out\n")
+    report.say("| k | form | variables | paper | rows | paper | bounds | nonzeros | seconds |")
+    report.say("|---|---|---|---|---|---|---|---|---|")
     model = load_model(MODELS / "stress")
     for k in range(1, most + 1):
         rules = model.build(k=k)
@@ -220,7 +215,7 @@ def sizes(most: int) -> None:
             taken = time.perf_counter() - start
             variables, rows, bounds, nonzeros = count(lp)
             theirs = PAPER[form][k]
-            say(
+            report.say(
                 f"| {k} | {form} | {variables} | {theirs[0]} | {rows} | {theirs[1]:g} | {bounds} | "
                 f"{nonzeros} | {taken:.2f} |"
             )
@@ -231,15 +226,6 @@ def count(lp: pyo.ConcreteModel) -> tuple[int, int, int, int]:
     form = LinearStandardFormCompiler().write(lp, mixed_form=True)
     bounds = sum((v.lb is not None) + (v.ub is not None) for v in form.columns)
     return len(form.columns), form.A.shape[0], bounds, form.A.nnz
-
-
-_said: list[str] = []
-
-
-def say(line: str) -> None:
-    """Print a line and keep it for --out."""
-    print(line, flush=True)
-    _said.append(line)
 
 
 def main() -> None:
@@ -253,8 +239,7 @@ def main() -> None:
         solvers(batch)
     compiling()
     sizes(6 if arguments.quick else 10)
-    if arguments.out:
-        arguments.out.write_text("\n".join(_said) + "\n")
+    report.write(arguments.out)
 
 
 if __name__ == "__main__":

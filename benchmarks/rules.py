@@ -3,12 +3,11 @@
 python benchmarks/rules.py
 """
 
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from _measure import seconds
 
 from gdpnet.study import load_model
 
@@ -17,14 +16,8 @@ REPEATS = 9
 
 
 def median_ms(function: Callable[[], object]) -> float:
-    """Median time of a call in milliseconds, after one call to warm up."""
-    function()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
+    """Median time of a call in milliseconds."""
+    return 1e3 * seconds(function, REPEATS, least=0.0)
 
 
 def main() -> None:
