@@ -62,7 +62,8 @@ class Projection:
         from gdpnet.sensitivity._function import Solution
 
         assert self._derivative is not None
-        solution = Solution(self._rules, self.y, self._derivative, self._seconds)
+        y = self._tensor(self._results.y, self._batch.dtype)
+        solution = Solution(self._rules, y, self._derivative, self._seconds)
         self.__dict__["y"] = solution.attach(yhat, x)
 
     @cached_property
