@@ -1,6 +1,6 @@
 """The regularised program of a relaxation with several blocks, for samples of one layout.
 
-See `_qp_blocks` for the program. Every block has copies of all columns of its part; their sums are
+See `_blocks` for the program. Every block has copies of all columns of its part; their sums are
 the same in all blocks, auxiliaries included, and the quadratic term stands on every copy and on no
 sum. As in the hull, a copy's eta is at most its weight times the output's range; without that,
 products without weight, even empty ones, would take up a share of eta.
@@ -15,15 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity.qp._blocks import (
-    Path,
-    Shape,
-    new_newton,
-    new_path,
-    solve_blocks,
-    vjp_blocks,
-)
+from gdpnet.sensitivity.qp._blocks import Path, new_path, solve_blocks, vjp_blocks
+from gdpnet.sensitivity.qp._newton import Shape, new_newton
 from gdpnet.solve.exact import Gradients, Instance
 
 Array = np.ndarray
@@ -87,6 +82,7 @@ def block_part(
         for product in block
     ]
     equality = [data.rows[i].equality for i in used] + [False] * (2 * len(columns) + d)
+    entries = _entries(data, used, columns, d)
     varying = {int(row): k for k, row in enumerate(table.varying)}
     moving = [(k, varying[i]) for i, k in place.items() if i in varying]
     return BlockPart(
@@ -99,12 +95,29 @@ def block_part(
             rows=np.cumsum([0, *map(len, copies)]).astype(np.int64),
             row=np.array([r for copy in copies for r in copy], dtype=np.int64),
             equality=np.array(equality, dtype=np.bool_),
+            start=np.cumsum([0, *map(len, entries)]).astype(np.int64),
+            column=np.array([j for row in entries for j in row], dtype=np.int64),
         ),
         lower=lower,
         upper=upper,
         shared=table.shared.numpy()[np.ix_(used, columns)],
         moving=np.array(moving, dtype=np.int64).reshape(-1, 2),
     )
+
+
+def _entries(
+    data: RuleData, rows: Sequence[int], columns: Sequence[int], d: int
+) -> list[list[int]]:
+    """Which of (p, q, lambda, a) stand in each row of a part's table."""
+    place = {j: k for k, j in enumerate(columns)}
+    named = [[place[j] for j, _ in data.rows[i].terms] for i in rows]
+    named += [[k] for k in range(len(columns)) for _ in range(2)]
+    named += [[k] for k in range(d)]
+    return [
+        sorted({2 * d, *(k + 1 + d for k in own if k >= d)}
+               | {k + side for k in own if k < d for side in (0, d)})
+        for own in named
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,9 +152,8 @@ class RelaxedQP:
         gradient = np.ascontiguousarray(gradient)
         matrix, own = _matrix(part, self.instance), _bound(part, self.instance)
         to_yhat, to_bound, to_matrix = gradient.copy(), np.zeros_like(own), np.zeros_like(matrix)
-        table, unit = _table(part)
         vjp_blocks(
-            *(part.shape, matrix, own, part.lower, part.upper, self.yhat, self.eps, table, unit),
+            *(part.shape, matrix, own, part.lower, part.upper, self.yhat, self.eps),
             *(self.path, new_newton(part.shape), gradient, to_yhat, to_bound, to_matrix),
         )
         to_yhat[~self.solved] = gradient[~self.solved]
@@ -171,11 +183,10 @@ def solve_relaxed_qp(
     matrix, bound = _matrix(part, instance), _bound(part, instance)
     path = new_path(part.shape, len(yhat))
     y, solved = yhat.copy(), np.zeros(len(yhat), dtype=np.bool_)
-    table, unit = _table(part)
-    cost = np.empty(table.shape[1])
+    cost = np.empty(path.x.shape[2])
     solve_blocks(
         *(part.shape, matrix, bound, part.lower, part.upper, yhat, np.ascontiguousarray(weights)),
-        *(eps, table, unit, cost, path, new_newton(part.shape), y, solved),
+        *(eps, cost, path, new_newton(part.shape), y, solved),
     )
     y[~solved] = yhat[~solved]
     return RelaxedQP(y, solved, part, instance, yhat, eps, path)
@@ -255,7 +266,3 @@ def _matrix(part: BlockPart, instance: Instance) -> Array:
 def _bound(part: BlockPart, instance: Instance) -> Array:
     return np.ascontiguousarray(instance.bound[:, part.rows])
 
-
-def _table(part: BlockPart) -> tuple[Array, Array]:
-    rows = part.shape.equality.size
-    return np.empty((rows, 2 * part.shape.outputs + 1 + part.shape.auxiliaries)), np.empty(rows)
