@@ -49,14 +49,14 @@ ROUNDS = 60
 
 
 class Path(NamedTuple):
-    """Where the samples of a batch left the central path.
+    """Where samples left the central path.
 
     Attributes:
-        x: copies, (B, copies, D).
-        lower: multipliers of their signs, (B, copies, D).
-        slack: of the rows of the copies, (B, row places).
-        multiplier: (B, row places).
-        rounds: steps taken, (B,).
+        x: copies, (samples, copies, D).
+        lower: multipliers of their signs, (samples, copies, D).
+        slack: of the rows of the copies, (samples, row places).
+        multiplier: (samples, row places).
+        rounds: steps taken, (samples,).
     """
 
     x: Array
@@ -67,8 +67,8 @@ class Path(NamedTuple):
 
 
 def new_path(shape: Shape, size: int) -> Path:
-    """Room for a batch."""
-    copies, width = shape.rows.size - 1, 2 * shape.outputs + 1 + shape.auxiliaries
+    """Room for so many samples."""
+    copies, width = shape.rows.size - 1, shape.width
     return Path(
         x=np.empty((size, copies, width)),
         lower=np.empty((size, copies, width)),
@@ -81,38 +81,47 @@ def new_path(shape: Shape, size: int) -> Path:
 # ---------------------------------------------------------------- one sample
 
 
+@inner
+def coefficient(shape, varying, r, j):
+    """Of a row of the rules."""
+    v = shape.varying[r]
+    return shape.shared[r, j] if v < 0 else varying[v, shape.columns[j]]
+
+
 @outlined
-def write_table(shape, matrix, bound, lower, upper, yhat, table, unit, lane):
+def write_table(shape, bound, varying, yhat, table, unit, lane):
     """Rows of a sample over (p, q, lambda, a), scaled: of the rules, bounds, ranges of eta."""
     d, n = shape.outputs, shape.outputs + shape.auxiliaries
-    width, m = table.shape[1], bound.size
+    width, m = table.shape[1], shape.source.size
     for r in range(table.shape[0]):
         row = table[r]
         for j in range(width):
             row[j, lane] = 0.0
         if r < m:
-            rest = bound[r]
-            for j in range(d):
-                row[j, lane] = matrix[r, j]
-                row[d + j, lane] = -matrix[r, j]
-                rest -= matrix[r, j] * yhat[j]
-            for j in range(d, n):
-                row[d + 1 + j, lane] = matrix[r, j]
+            rest = bound[shape.source[r]]
+            for j in range(n):
+                a = coefficient(shape, varying, r, j)
+                if j < d:
+                    row[j, lane] = a
+                    row[d + j, lane] = -a
+                    rest -= a * yhat[shape.columns[j]]
+                else:
+                    row[d + 1 + j, lane] = a
             row[2 * d, lane] = -rest
         elif r >= m + 2 * n:
             j = r - m - 2 * n
             row[j, lane] = 1.0
             row[d + j, lane] = 1.0
-            row[2 * d, lane] = lower[j] - upper[j]
+            row[2 * d, lane] = shape.lower[j] - shape.upper[j]
         else:
             j = (r - m) // 2
             above = (r - m) % 2 == 0
             sign = 1.0 if above else -1.0
-            side = upper[j] if above else lower[j]
+            side = shape.upper[j] if above else shape.lower[j]
             if j < d:
                 row[j, lane] = sign
                 row[d + j, lane] = -sign
-                side -= yhat[j]
+                side -= yhat[shape.columns[j]]
             else:
                 row[d + 1 + j, lane] = sign
             row[2 * d, lane] = -sign * side
@@ -125,8 +134,9 @@ def write_table(shape, matrix, bound, lower, upper, yhat, table, unit, lane):
 
 
 @outlined
-def begin(shape, cost, work, lane, sample):
-    """A point inside for a sample whose table has been written."""
+def begin(shape, cost, bound, varying, yhat, work, lane, sample):
+    """The table of a sample, and a point inside."""
+    write_table(shape, bound, varying, yhat, work.table, work.unit, lane)
     width, fixed = work.vector.shape[0], 2 * shape.outputs
     blocks = shape.copies.size - 1
     for j in range(width):
@@ -144,7 +154,7 @@ def begin(shape, cost, work, lane, sample):
                 r = shape.row[e]
                 activity = 0.0
                 for a in range(shape.start[r], shape.start[r + 1]):
-                    j = shape.column[a]
+                    j = shape.entry[a]
                     activity += work.table[r, j, lane] * work.x[copy, j, lane]
                 work.slack[e, lane] = max(-activity, 0.1)
                 work.multiplier[e, lane] = 0.0 if shape.equality[r] else 0.1
@@ -155,7 +165,7 @@ def begin(shape, cost, work, lane, sample):
 
 @inner
 def keep(path, work, lane, sample):
-    """Writes the point of a lane into the batch's memory."""
+    """Writes the point of a lane, which stays."""
     for copy in range(work.x.shape[0]):
         for j in range(work.x.shape[1]):
             path.x[sample, copy, j] = work.x[copy, j, lane]
@@ -247,7 +257,7 @@ def write_right_sides(shape, eps, work):
                     wrong = multiplier * (missing - ROOM) - at(work.aim, e)
                     pull = multiplier + wrong * at(work.per_slack, e)
                 for a in range(shape.start[r], shape.start[r + 1]):
-                    j = shape.column[a]
+                    j = shape.entry[a]
                     rest = at2(work.right, copy, j) - pull * at2(work.table, r, j)
                     put2(work.right, copy, j, rest)
 
@@ -263,7 +273,7 @@ def finish_step(shape, work):
             fall = lower + (at2(work.aim_lower, copy, j) + lower * d_x) * reciprocal
             put2(work.d_lower, copy, j, every(0.0) - fall)
             blocking = most(blocking, every(0.0) - d_x * reciprocal)
-            blocking = most(blocking, fall / lower)
+            blocking = most(blocking, fall * at2(work.per_lower, copy, j))
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
             r = shape.row[e]
             activity = at(work.activity, e) + along(shape, work, r, work.d_x, copy)
@@ -276,7 +286,7 @@ def finish_step(shape, work):
             put(work.d_slack, e, d_slack)
             put(work.d_multiplier, e, every(0.0) - fall)
             blocking = most(blocking, every(0.0) - d_slack * reciprocal)
-            blocking = most(blocking, fall / multiplier)
+            blocking = most(blocking, fall * at(work.per_multiplier, e))
     put(work.numbers, LENGTH, 0.995 / blocking)
 
 
@@ -358,40 +368,38 @@ def step(shape, cost, eps, work):
 def _compile_solve(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
     def solve_blocks(
-        shape, matrix, bound, lower, upper, yhat, weights, eps, cost, path, work, y, solved
-    ):
-        """Solves a batch of one part; `y` is written where it succeeded."""
-        d, size = shape.outputs, yhat.shape[0]
+        shape, samples, bound, varying, yhat, weights, eps, cost, path, work, y, solved
+    ):  # fmt: skip
+        """Solves the part of some samples; writes `y`, or marks them as not solved."""
+        d, size = shape.outputs, samples.size
         for j in range(cost.size):
-            cost[j] = weights[j % d] if j < 2 * d else 0.0
+            cost[j] = weights[shape.columns[j % d]] if j < 2 * d else 0.0
         running = min(size, LANES)
         waiting = running + stamp * 0  # the stamp makes the sources part of the cache's key
         for lane in range(LANES if size > 0 else 0):
-            s = min(lane, size - 1)
-            write_table(
-                shape, matrix[s], bound[s], lower, upper, yhat[s], work.table, work.unit, lane
-            )
-            begin(shape, cost, work, lane, s if lane < size else -1)
+            s = samples[min(lane, size - 1)]
+            own = lane if lane < size else -1
+            begin(shape, cost, bound[s], varying[s], yhat[s], work, lane, own)
         while running > 0:
             measure_gap(shape, work)
             begun = False
             for lane in range(LANES):
-                s, gap = work.sample[lane], work.numbers[GAP, lane]
+                k, gap = work.sample[lane], work.numbers[GAP, lane]
                 there = gap <= END and work.numbers[MISSING, lane] <= 1e-10
-                if s < 0 or (gap < np.inf and not there and work.rounds[lane] < ROUNDS):
+                if k < 0 or (gap < np.inf and not there and work.rounds[lane] < ROUNDS):
                     continue
-                keep(path, work, lane, s)
-                solved[s] = there
+                keep(path, work, lane, k)
+                s = samples[k]
                 if there:
                     for j in range(d):
-                        y[s, j] = yhat[s, j] + work.shared[j, lane] - work.shared[d + j, lane]
+                        moved = work.shared[j, lane] - work.shared[d + j, lane]
+                        y[s, shape.columns[j]] = yhat[s, shape.columns[j]] + moved
+                else:
+                    solved[s] = False
                 work.sample[lane] = -1
                 if waiting < size:
-                    write_table(
-                        shape, matrix[waiting], bound[waiting], lower, upper, yhat[waiting],
-                        work.table, work.unit, lane,
-                    )  # fmt: skip
-                    begin(shape, cost, work, lane, waiting)
+                    s = samples[waiting]
+                    begin(shape, cost, bound[s], varying[s], yhat[s], work, lane, waiting)
                     waiting += 1
                     begun = True
                 else:
@@ -425,11 +433,9 @@ def adjoint_of(shape, eps, work):
 
 
 @inner
-def add_gradients(
-    shape, work, lane, matrix, bound, yhat, to_yhat, to_bound, to_matrix
-):  # fmt: skip
+def add_gradients(shape, work, lane, varying, yhat, to_yhat, to_bound, to_varying):
     """Adds what the rows of a sample contribute."""
-    d, n, m = shape.outputs, shape.outputs + shape.auxiliaries, bound.size
+    d, n, m = shape.outputs, shape.outputs + shape.auxiliaries, shape.source.size
     for copy in range(work.x.shape[0]):
         x, adjoint = work.x[copy], work.d_x[copy]
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
@@ -440,55 +446,54 @@ def add_gradients(
             if r >= m:  # a bound: only the prediction moves
                 j = (r - m) // 2
                 if j < d and r < m + 2 * n:
-                    to_yhat[j] += weight if (r - m) % 2 == 0 else -weight
+                    to_yhat[shape.columns[j]] += weight if (r - m) % 2 == 0 else -weight
                 continue
-            to_bound[r] -= weight
+            to_bound[shape.source[r]] -= weight
             for j in range(d):
-                to_yhat[j] += matrix[r, j] * weight
-                to_matrix[r, j] += (
-                    multiplier * (adjoint[j, lane] - adjoint[d + j, lane])
-                    + dual * (x[j, lane] - x[d + j, lane])
-                    + weight * yhat[j]
-                )
-            for j in range(d, n):
-                to_matrix[r, j] += (
-                    multiplier * adjoint[d + 1 + j, lane] + dual * x[d + 1 + j, lane]
-                )
+                to_yhat[shape.columns[j]] += coefficient(shape, varying, r, j) * weight
+            v = shape.varying[r]
+            for j in range(n if v >= 0 else 0):
+                if j < d:
+                    to_varying[v, shape.columns[j]] += (
+                        multiplier * (adjoint[j, lane] - adjoint[d + j, lane])
+                        + dual * (x[j, lane] - x[d + j, lane])
+                        + weight * yhat[shape.columns[j]]
+                    )
+                else:
+                    to_varying[v, shape.columns[j]] += (
+                        multiplier * adjoint[d + 1 + j, lane] + dual * x[d + 1 + j, lane]
+                    )
 
 
 def _compile_vjp(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
     def vjp_blocks(
-        shape, matrix, bound, lower, upper, yhat, eps, path, work, gradient, to_yhat, to_bound,
-        to_matrix,
+        shape, samples, bound, varying, yhat, eps, path, work, gradient, to_yhat, to_bound,
+        to_varying,
     ):  # fmt: skip
-        """Gradients of one part; `to_yhat` begins as `gradient`, the others as 0."""
-        d, size = shape.outputs, yhat.shape[0]
+        """Gradients of the part of some samples; `to_yhat` begins as `gradient`, others as 0."""
+        d, size = shape.outputs, samples.size
         for first in range(stamp * 0, size, LANES):
             for lane in range(LANES):
-                s = min(first + lane, size - 1)
-                write_table(
-                    shape, matrix[s], bound[s], lower, upper, yhat[s], work.table, work.unit, lane
-                )
-                restore(path, work, lane, s)
+                k = min(first + lane, size - 1)
+                s = samples[k]
+                write_table(shape, bound[s], varying[s], yhat[s], work.table, work.unit, lane)
+                restore(path, work, lane, k)
                 for j in range(work.vector.shape[0]):
                     work.vector[j, lane] = 0.0
                 for j in range(d):
-                    work.vector[j, lane] = gradient[s, j]
-                    work.vector[d + j, lane] = -gradient[s, j]
+                    work.vector[j, lane] = gradient[s, shape.columns[j]]
+                    work.vector[d + j, lane] = -gradient[s, shape.columns[j]]
             adjoint_of(shape, eps, work)
             for lane in range(min(LANES, size - first)):
-                s = first + lane
+                s = samples[first + lane]
                 add_gradients(
-                    shape, work, lane, matrix[s], bound[s], yhat[s],
-                    to_yhat[s], to_bound[s], to_matrix[s],
-                )  # fmt: skip
+                    shape, work, lane, varying[s], yhat[s], to_yhat[s], to_bound[s], to_varying[s]
+                )
 
     return vjp_blocks
 
 
-_STAMP = source_stamp(
-    "sensitivity/qp/_lanes", "sensitivity/qp/_newton", "sensitivity/qp/_blocks"
-)
+_STAMP = source_stamp("sensitivity/qp/_lanes", "sensitivity/qp/_newton", "sensitivity/qp/_blocks")
 solve_blocks = _compile_solve(_STAMP)
 vjp_blocks = _compile_vjp(_STAMP)

@@ -6,6 +6,7 @@ and one for sigma; nothing grows with the square of the program. See `_blocks` f
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,25 +37,45 @@ GAP, MISSING, LENGTH = range(3)
 class Shape(NamedTuple):
     """What all samples of a part share.
 
+    The table of a sample has the rows of the rules that stand in the part, then two rows for each
+    column's upper and lower bound, then the ranges of the outputs' eta.
+
     Attributes:
         outputs: d.
         auxiliaries: their number.
+        columns: of the rules, outputs first, (n,).
+        lower: of the columns, (n,).
+        upper: of the columns, (n,).
+        source: rows of the rules, (m,).
+        varying: their place among those whose coefficients depend on x, or -1, (m,).
+        shared: their coefficients where these do not, (m, n).
         copies: copies of each block, (blocks + 1,).
         rows: rows of each copy, (copies + 1,).
-        row: which, index into the table of a sample.
+        row: which, rows of the table.
         equality: of the table, (rows,) bool.
         start: entries of each row of the table, (rows + 1,).
-        column: of those entries, in order; the others are 0.
+        entry: which of (p, q, lambda, a) they are, in order; the others are 0.
     """
 
     outputs: int
     auxiliaries: int
+    columns: Array
+    lower: Array
+    upper: Array
+    source: Array
+    varying: Array
+    shared: Array
     copies: Array
     rows: Array
     row: Array
     equality: Array
     start: Array
-    column: Array
+    entry: Array
+
+    @property
+    def width(self) -> int:
+        """Numbers of a copy, D."""
+        return 2 * self.outputs + 1 + self.auxiliaries
 
 
 class Newton(NamedTuple):
@@ -72,7 +93,9 @@ class Newton(NamedTuple):
     sample: Array  # (lanes,) int64, -1 where a lane rests
     rounds: Array  # (lanes,) int64
     per_x: Array  # (copies, D, lanes): 1 / x
-    per_slack: Array  # (row places, lanes): 1 / slack
+    per_lower: Array  # (copies, D, lanes)
+    per_slack: Array  # (row places, lanes)
+    per_multiplier: Array  # (row places, lanes)
     inverse: Array  # (copies, D, D, lanes): M^-1
     block: Array  # (blocks, D, D, lanes): W^-1
     joined: Array  # (D, D, lanes): the matrix of sigma, factored
@@ -93,12 +116,15 @@ class Newton(NamedTuple):
 
 def new_newton(shape: Shape) -> Newton:
     """Memory for one thread."""
-    width = 2 * shape.outputs + 1 + shape.auxiliaries
-    copies, blocks = shape.rows.size - 1, shape.copies.size - 1
+    width, copies, blocks = shape.width, shape.rows.size - 1, shape.copies.size - 1
     rows, places = shape.equality.size, shape.row.size
 
     def vectors(*axes: int) -> Array:
-        return np.zeros((*axes, LANES))
+        """Zeros that begin where a line of the cache does: reading across two takes longer."""
+        size = math.prod(axes) * LANES
+        memory = np.zeros(size + LANES)
+        skipped = -memory.ctypes.data % 64 // 8
+        return memory[skipped : skipped + size].reshape(*axes, LANES)
 
     return Newton(
         table=vectors(rows, width),
@@ -113,7 +139,9 @@ def new_newton(shape: Shape) -> Newton:
         sample=np.zeros(LANES, dtype=np.int64),
         rounds=np.zeros(LANES, dtype=np.int64),
         per_x=vectors(copies, width),
+        per_lower=vectors(copies, width),
         per_slack=vectors(places),
+        per_multiplier=vectors(places),
         inverse=vectors(copies, width, width),
         block=vectors(blocks, width, width),
         joined=vectors(width, width),
@@ -210,7 +238,7 @@ def along(shape, work, r, vectors, copy):
     """`g.v` of a row with the vector of a copy."""
     total = every(0.0)
     for a in range(shape.start[r], shape.start[r + 1]):
-        j = shape.column[a]
+        j = shape.entry[a]
         total += at2(work.table, r, j) * at2(vectors, copy, j)
     return total
 
@@ -236,27 +264,31 @@ def write_matrix(shape, copy, eps, stiffest, work):
     """M of a copy, its lower triangle; and the reciprocals that belong to it."""
     width, fixed = work.vector.shape[0], 2 * shape.outputs
     matrix = work.factor
+    for i in range(width * width):
+        put(matrix, i, every(0.0))
     for i in range(width):
-        for k in range(i):
-            put2(matrix, i, k, every(0.0))
         diagonal = every(curvature(shape, i, eps))
         if i <= fixed:
-            reciprocal = 1.0 / at2(work.x, copy, i)
-            put2(work.per_x, copy, i, reciprocal)
-            diagonal += least(every(stiffest), at2(work.lower, copy, i) * reciprocal)
+            x, lower = at2(work.x, copy, i), at2(work.lower, copy, i)
+            both = 1.0 / (x * lower)  # one division for two: they are slow
+            put2(work.per_x, copy, i, lower * both)
+            put2(work.per_lower, copy, i, x * both)
+            diagonal += least(every(stiffest), lower * lower * both)
         put2(matrix, i, i, diagonal)
     for e in range(shape.rows[copy], shape.rows[copy + 1]):
         r = shape.row[e]
         stiff = every(min(1.0 / COMPLIANCE, stiffest))
         if not shape.equality[r]:
-            reciprocal = 1.0 / at(work.slack, e)
-            put(work.per_slack, e, reciprocal)
-            stiff = least(every(stiffest), at(work.multiplier, e) * reciprocal)
+            slack, multiplier = at(work.slack, e), at(work.multiplier, e)
+            both = 1.0 / (slack * multiplier)
+            put(work.per_slack, e, multiplier * both)
+            put(work.per_multiplier, e, slack * both)
+            stiff = least(every(stiffest), multiplier * multiplier * both)
         for a in range(shape.start[r], shape.start[r + 1]):
-            i = shape.column[a]
+            i = shape.entry[a]
             scaled = stiff * at2(work.table, r, i)
             for b in range(shape.start[r], a + 1):
-                k = shape.column[b]
+                k = shape.entry[b]
                 put2(matrix, i, k, at2(matrix, i, k) + scaled * at2(work.table, r, k))
 
 
@@ -268,9 +300,6 @@ def factor_all(shape, eps, stiffest, work):
     """
     width, fixed = work.vector.shape[0], 2 * shape.outputs
     for c in range(shape.copies.size - 1):
-        for i in range(width):
-            for k in range(i + 1):
-                put2(work.joined, i, k, every(0.0))
         for copy in range(shape.copies[c], shape.copies[c + 1]):
             inverse = work.inverse[copy]
             write_matrix(shape, copy, eps, stiffest, work)
@@ -280,9 +309,12 @@ def factor_all(shape, eps, stiffest, work):
                 for i in range(width):
                     for k in range(width):
                         put2(inverse, i, k, where_less(0.0, part, at2(inverse, i, k), 0.0))
-            for i in range(width):
-                for k in range(i + 1):
-                    put2(work.joined, i, k, at2(work.joined, i, k) + at2(inverse, i, k))
+        for i in range(width):
+            for k in range(i + 1):
+                total = every(0.0)
+                for copy in range(shape.copies[c], shape.copies[c + 1]):
+                    total += at2(work.inverse[copy], i, k)
+                put2(work.joined, i, k, total)
         invert(work.joined, width, TINY, work.block[c])
     for i in range(width):
         for k in range(i + 1):
