@@ -22,7 +22,7 @@ from gdpnet.sensitivity.qp._lanes import (
     put2,
     where_less,
 )
-from gdpnet.solve.exact._jit import Array, inner, outlined
+from gdpnet.solve.exact._jit import Array, inner
 
 COMPLIANCE = 1e-8  # of an equality, against the quadratic term
 NO_WEIGHT, LITTLE_WEIGHT = 1e-6, 1e-3
@@ -292,7 +292,7 @@ def write_matrix(shape, copy, eps, stiffest, work):
                 put2(matrix, i, k, at2(matrix, i, k) + scaled * at2(work.table, r, k))
 
 
-@outlined
+@inner
 def factor_all(shape, eps, stiffest, work):
     """M^-1 of every copy, W^-1 of every block, and the factors of the matrix of sigma.
 
@@ -327,7 +327,7 @@ def factor_all(shape, eps, stiffest, work):
     factorise(work.joined, width, TINY)
 
 
-@outlined
+@inner
 def solve_all(shape, work):
     """Solves for d_x, d_sums and d_shared.
 
