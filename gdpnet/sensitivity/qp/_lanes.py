@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
@@ -45,7 +45,6 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> A
     return builder.bitcast(builder.gep(start, [first]), _VECTOR.as_pointer())
 
 
-@intrinsic
 def _load(typing, array, place):
     def generate(context, builder, signature, arguments):
         address = _address(context, builder, signature.args[0], *arguments)
@@ -54,7 +53,6 @@ def _load(typing, array, place):
     return _LANES(array, types.intp), generate
 
 
-@intrinsic
 def _store(typing, array, place, value):
     def generate(context, builder, signature, arguments):
         address = _address(context, builder, signature.args[0], *arguments[:2])
@@ -64,28 +62,32 @@ def _store(typing, array, place, value):
     return types.void(array, types.intp, _LANES), generate
 
 
+_load_lanes: Any = intrinsic(_load)
+_store_lanes: Any = intrinsic(_store)
+
+
 @inner
 def at(array, i):
     """The vector at a place of an array of two axes."""
-    return _load(array, i)
+    return _load_lanes(array, i)
 
 
 @inner
 def at2(array, i, k):
     """The vector at a place of an array of three axes."""
-    return _load(array, i * array.shape[1] + k)
+    return _load_lanes(array, i * array.shape[1] + k)
 
 
 @inner
 def put(array, i, value):
     """Writes a vector into an array of two axes."""
-    _store(array, i, value)
+    _store_lanes(array, i, value)
 
 
 @inner
 def put2(array, i, k, value):
     """Writes a vector into an array of three axes."""
-    _store(array, i * array.shape[1] + k, value)
+    _store_lanes(array, i * array.shape[1] + k, value)
 
 
 def _spread(builder: Any, kind: Any, value: Any) -> Any:
