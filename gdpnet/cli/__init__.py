@@ -17,6 +17,7 @@ _COMMANDS = (
     "doctor",
     "inspect",
     "compare",
+    "project",
 )
 
 app = typer.Typer(
