@@ -95,7 +95,7 @@ def compare(
             found = compare_relaxations(
                 rules, drawn.x, yhat, relaxations, threads=threads, progress=show
             )
-        origin = f"{drawn.told} {told}"
+        origin = f"{drawn.told} {told}".strip()
         _print(found, f"{loaded.name}: {origin}")
         if csv_file is not None:
             csv_file.parent.mkdir(parents=True, exist_ok=True)
