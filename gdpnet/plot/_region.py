@@ -75,7 +75,7 @@ def plot_region(
         ('y[1]', '2 rules active: a, b')
     """
     here = RulesAt(rules, x)
-    pair = _pair(rules, outputs)
+    pair = pair_of(rules, outputs)
     here.refuse_unbounded(pair)
     names = _relaxations(relaxation)
     arrows = _project(here, yhat, names)
@@ -106,7 +106,8 @@ def _output(rules: RuleModel, which: Any, what: str) -> int:
     )
 
 
-def _pair(rules: RuleModel, outputs: Any) -> tuple[int, int]:
+def pair_of(rules: RuleModel, outputs: Any) -> tuple[int, int]:
+    """The two outputs of a picture, given by names or indices, or the first two."""
     if outputs is None:
         if rules.data.outputs < 2:
             raise InputError(
