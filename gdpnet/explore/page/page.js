@@ -220,16 +220,16 @@ function tellAnswer({ at, answer, fixed, error }) {
   if (error) return say("bad", error);
   const names = (rules) => rules.map((r) => MODEL.rules[r].name).join(", ");
   const before = at.broken(state.yhat), after = at.broken(answer.y);
-  const broken = before.length ? `It breaks ${names(before)}.`
-    : at.globalViolation(state.yhat) > TOLERANCE ? "It breaks a global constraint or a bound."
-      : "It satisfies every active rule.";
+  const always = at.globalViolation(state.yhat) > TOLERANCE ? ["what always holds"] : [];
+  const all = [...before.map((r) => MODEL.rules[r].name), ...always];
+  const broken = all.length ? `The prediction itself breaks ${all.join(", ")}.` : "";
   const plane = Object.keys(fixed).length
     ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the projection lies.` : "";
   const distance = state.yhat.reduce((sum, v, j) => sum + Math.abs(v - answer.y[j]), 0);
   const verdicts = {
-    satisfied: ["good", "The prediction stays where it is."],
+    satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
     projected: ["good", `The prediction moves by ${show(distance)}; then every active rule holds.`],
-    relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : "a global constraint"}.`],
+    relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : "what always holds"}.`],
     conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
   };
   const [mood, verdict] = verdicts[answer.status];
@@ -237,16 +237,17 @@ function tellAnswer({ at, answer, fixed, error }) {
   return say(mood, verdict, broken + value, plane);
 }
 
-function verdict(cell, on, holds) {
+function verdict(cell, on, holds, otherwise = "") {
   cell.className = on ? (holds ? "holds" : "breaks") : "idle";
-  cell.textContent = on ? (holds ? "holds" : "broken") : "inactive";
+  cell.textContent = on ? (holds ? "holds" : "broken") : otherwise;
 }
 
 function tellRules({ at, answer }) {
   MODEL.rules.forEach((rule, r) => {
     const line = document.getElementById(`rule-${r}`), on = at.active[r];
-    verdict(line.cells[3], on, at.violation(r, state.yhat) <= TOLERANCE);
-    verdict(line.cells[4], on && answer, answer && at.violation(r, answer.y) <= TOLERANCE);
+    const idle = state.off.has(r) ? "off" : "inactive";
+    verdict(line.cells[3], on, at.violation(r, state.yhat) <= TOLERANCE, idle);
+    verdict(line.cells[4], on && answer, answer && at.violation(r, answer.y) <= TOLERANCE, idle);
     line.querySelectorAll(".disjunct").forEach((part, k) => {
       const own = at.model.clauses[rule.clause].disjuncts[k].rows;
       part.classList.toggle("chosen", Boolean(on && answer && own.every((index) => at.residual(index, answer.y) <= TOLERANCE)));
