@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import Model, errors_as_text
+from gdpnet.cli._common import Model, errors_as_text, refuse_unwritable
 
 
 def explore(
@@ -36,6 +36,7 @@ def explore(
     from gdpnet.study._samples import inputs_and_targets
 
     with errors_as_text(context):
+        refuse_unwritable(page)
         loaded = load_model(model)
         pairs = [argument.partition("=") for argument in arguments or ()]
         for name, sign, _ in pairs:
