@@ -1,6 +1,7 @@
 // The page: one state, drawn anew whenever it changes.
 
 const NAMES = { cnf: "CNF", pdnf: "partial DNF", dnf: "DNF" };
+const GLOBALLY = "what has to hold always";
 const FRAME = { left: 58, right: 620, top: 14, bottom: 546 };
 
 const state = {
@@ -220,16 +221,16 @@ function tellAnswer({ at, answer, fixed, error }) {
   if (error) return say("bad", error);
   const names = (rules) => rules.map((r) => MODEL.rules[r].name).join(", ");
   const before = at.broken(state.yhat), after = at.broken(answer.y);
-  const always = at.globalViolation(state.yhat) > TOLERANCE ? ["what always holds"] : [];
-  const all = [...before.map((r) => MODEL.rules[r].name), ...always];
-  const broken = all.length ? `The prediction itself breaks ${all.join(", ")}.` : "";
+  const outside = at.globalViolation(state.yhat) > TOLERANCE ? [GLOBALLY] : [];
+  const all = [names(before), ...outside].filter(Boolean).join(" and ");
+  const broken = all ? `The prediction itself breaks ${all}.` : "";
   const plane = Object.keys(fixed).length
     ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the projection lies.` : "";
   const distance = state.yhat.reduce((sum, v, j) => sum + Math.abs(v - answer.y[j]), 0);
   const verdicts = {
     satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
     projected: ["good", `The prediction moves by ${show(distance)}; then every active rule holds.`],
-    relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : "what always holds"}.`],
+    relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : GLOBALLY}.`],
     conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
   };
   const [mood, verdict] = verdicts[answer.status];
