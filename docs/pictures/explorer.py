@@ -27,7 +27,7 @@ def main() -> None:
         file.write_text(explorer_page(rules, "cooling"), encoding="utf-8")
         page = Page(Path(folder) / "profile")
         page.open(f"{file.as_uri()}#{quote(json.dumps(STATE))}")
-        page.screenshot(HERE / "explorer.png", 1200, 1090)
+        page.screenshot(HERE / "explorer.png", 1200, 1130)
         page.close()
 
 

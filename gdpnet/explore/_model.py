@@ -24,7 +24,7 @@ def model_of(
     Args:
         rules: the rules.
         name: what the model is called.
-        outputs: the two outputs that the page shows first.
+        outputs: the two outputs that the page shows first; of one output its distance is shown.
         samples: inputs to choose from, each `p`.
     """
     data = rules.data
@@ -71,11 +71,11 @@ def refuse_unsupported(data: RuleData) -> None:
             raise InputError(
                 f"The explorer does not know {what} ({listed}). plot_region draws such rules."
             )
-    if not 2 <= data.outputs <= MOST_OUTPUTS:
+    if data.outputs > MOST_OUTPUTS:
         listed = ", ".join(c.name for c in data.columns[:8])
         raise InputError(
-            f"The explorer shows models with 2 to {MOST_OUTPUTS} outputs; this one has "
-            f"{data.outputs} ({listed}). plot_lifted draws one output, plot_region two of many."
+            f"The explorer shows models with up to {MOST_OUTPUTS} outputs; this one has "
+            f"{data.outputs} ({listed}, ...). plot_region draws two of many."
         )
     if ends:
         raise InputError(

@@ -33,7 +33,8 @@ def explorer_page(
     function cannot be computed there; its rule is switched by hand, and the page says so.
 
     Args:
-        rules: the rules, with 2 to 6 bounded outputs; no auxiliaries, whole numbers or logic.
+        rules: the rules, with 1 to 6 bounded outputs; no auxiliaries, whole numbers or logic. One
+            output is shown with its distance, as `plot_lifted` does.
         name: title of the page.
         x: inputs to choose from, `batch x p`; the first is what the page starts with. Where
             `input_bounds` are missing they are also the range of the sliders.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
@@ -15,6 +16,9 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet.explore import explorer_page
+from gdpnet.plot._lifted import lowest
+from gdpnet.plot._polygons import without_flat
+from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
 from tests.explore._chromium import Page
 
@@ -236,6 +240,32 @@ def test_nested_rules(opened: Callable[..., Page]) -> None:
         assert projection(page) == pytest.approx(gdpnet.project(rules, [yhat]).y[0].tolist())
 
 
+@pytest.mark.parametrize(("name", "relaxation"), [("one_rule", "dnf"), ("two_rules", "cnf")])
+def test_one_output_is_shown_lifted(
+    opened: Callable[..., Page], name: str, relaxation: str
+) -> None:
+    rules = load_model(MODELS / "toy").build(name=name)
+    page = opened(rules, {"y": [4.5], "relaxation": relaxation})
+    for yhat in (4.5, 5.2, 8.0, -1.0):
+        page.run(f"state.yhat = [{yhat}]; changed()")
+        hull = RulesAt(rules, None).lifted(relaxation, min(max(yhat, 0.0), 10.0))
+        corners = without_flat([np.array(c) / 10 for c in page.run("compute().outline")]) * 10
+        assert len(corners) == len(hull)
+        assert np.abs(corners[:, None] - hull[None]).sum(2).min(1).max() < 1e-7
+        found = gdpnet.project(rules, torch.tensor([[yhat]]), relaxation=relaxation)
+        told = page.run("compute().answer")
+        assert told["value"] == pytest.approx(float(found.value), abs=1e-6)
+        # On a tie another point, but as low a one: the hull of two rules is flat below 4.5.
+        start = min(max(yhat, 0.0), 10.0)
+        assert lowest(hull, told["y"][0]) + abs(yhat - start) == pytest.approx(told["value"])
+        assert projection(page) == pytest.approx(told["y"], abs=1e-3)
+    page.run("state.yhat = [4.5]; changed()")
+    start = page.middle("#prediction")
+    page.drag(start, (start[0] + 60, start[1] - 200))
+    assert page.run("state.yhat[0]") > 5.0
+    assert page.middle("#prediction") == pytest.approx((start[0] + 60, start[1]), abs=1.0)
+
+
 def test_the_page_stands_alone() -> None:
     text = explorer_page(cooling(), "a <b> & 'c'</script>")
     assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
@@ -275,8 +305,10 @@ def test_what_the_page_cannot_do_is_named_before_anything_is_written() -> None:
     m.c = pyo.Constraint(expr=m.y[1] <= m.t + 9)
     with pytest.raises(gdpnet.InputError, match="range for every input, and knows none of t"):
         explorer_page(gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t]))
-    with pytest.raises(gdpnet.InputError, match="2 to 6 outputs; this one has 1"):
-        explorer_page(load_model(MODELS / "toy").build(name="one_rule"))
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(7), bounds=(0, 1))
+    with pytest.raises(gdpnet.InputError, match="up to 6 outputs; this one has 7"):
+        explorer_page(gdpnet.RuleModel(m, outputs=[m.y]))
     with pytest.raises(gdpnet.InputError, match="'q' is no output"):
         explorer_page(cooling(), outputs=("f", "q"))
     with pytest.raises(gdpnet.InputError, match="expected a RuleModel"):

@@ -2,6 +2,9 @@
 
 const NAMES = { cnf: "CNF", pdnf: "partial DNF", dnf: "DNF" };
 const GLOBALLY = "what has to hold always";
+// With one output the picture is the lifted one: the output, and its distance as a second axis.
+const LIFTED = MODEL.outputs.length === 1;
+const AXES = LIFTED ? [MODEL.outputs[0], distanceAxis(MODEL.outputs[0])] : MODEL.outputs;
 const FRAME = { left: 58, right: 620, top: 14, bottom: 546 };
 
 const state = {
@@ -13,6 +16,10 @@ const state = {
   pair: [...MODEL.pair],
 };
 
+function distanceAxis({ name, low, high }) {
+  return { name: `eta, at least |${name} - prediction|`, low: 0, high: high - low };
+}
+
 // ---- what is shown -------------------------------------------------------------------------
 
 const kept = new Map(); // outlines, which do not depend on the prediction
@@ -22,6 +29,7 @@ function compute() {
   if (at.unusable.length) return { at, error: `The coefficients of ${at.unusable[0].name} are not finite at these inputs.` };
   try {
     const answer = project(at, state.yhat, state.relaxation, state.merged);
+    if (LIFTED) return { at, answer, fixed: {}, ...computeLifted(at) };
     const fixed = {};
     for (let j = 0; j < at.d; j++) {
       if (!state.pair.includes(j)) fixed[j] = Math.min(Math.max(answer.y[j], at.low[j]), at.high[j]);
@@ -39,6 +47,14 @@ function compute() {
   } catch (error) {
     return { at, error: `This is too large for the page: ${error.message}. Switch rules off.` };
   }
+}
+
+function computeLifted(at) {
+  const start = Math.min(Math.max(state.yhat[0], at.low[0]), at.high[0]);
+  const lifted = liftedAt(at, start);
+  const on = at.active.flatMap((active, r) => (active ? [r] : []));
+  const clusters = at.clusters(state.relaxation, state.merged);
+  return { region: piecesOf(lifted, on).map(around), outline: outlineOf(lifted, clusters, [0, 1], {}) };
 }
 
 // ---- drawing -------------------------------------------------------------------------------
@@ -59,7 +75,7 @@ function make(tag, attributes = {}, ...children) {
 function scales() {
   const [i, j] = state.pair, margin = 0.04;
   const range = (k) => {
-    const { low, high } = MODEL.outputs[k], extra = margin * (high - low || 1);
+    const { low, high } = AXES[k], extra = margin * (high - low || 1);
     return [low - extra, high + extra];
   };
   const [left, right] = range(i), [bottom, top] = range(j);
@@ -105,7 +121,7 @@ function drawBackground(svg, scale) {
 }
 
 function drawFrame(svg) {
-  const [i, j] = state.pair.map((k) => MODEL.outputs[k].name);
+  const [i, j] = state.pair.map((k) => AXES[k].name);
   const middle = (FRAME.top + FRAME.bottom) / 2;
   svg.append(
     make("rect", { class: "frame", x: FRAME.left, y: FRAME.top, width: FRAME.right - FRAME.left, height: FRAME.bottom - FRAME.top }),
@@ -128,7 +144,7 @@ function drawPicture({ answer, region, outline, error }) {
       svg.append(make("path", { id: "outline", class: `outline ${state.relaxation}`, d: pathOf(outline, scale) }));
     }
     if (!region.length) {
-      const where = MODEL.outputs.length > 2 ? "No point of this plane satisfies the active rules" : "No point satisfies the active rules";
+      const where = state.pair.length < MODEL.outputs.length ? "No point of this plane satisfies the active rules" : "No point satisfies the active rules";
       svg.append(make("text", { class: "message", x: 340, y: 280 }, where));
     }
     drawAnswer(svg, scale, answer);
@@ -139,7 +155,8 @@ function drawPicture({ answer, region, outline, error }) {
 }
 
 function drawAnswer(svg, scale, answer) {
-  const from = point(scale, state.yhat), to = point(scale, answer.y);
+  const outside = Math.max(MODEL.outputs[0].low - state.yhat[0], state.yhat[0] - MODEL.outputs[0].high, 0);
+  const from = point(scale, state.yhat, 0), to = point(scale, answer.y, answer.value - outside);
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (answer.status === "conflict") return;
   if (length > 14) {
@@ -155,13 +172,13 @@ function drawAnswer(svg, scale, answer) {
   } else svg.append(make("circle", { class: "projection", cx: to[0], cy: to[1], r: 6 }));
 }
 
-function point(scale, y) {
-  return [scale.x(y[state.pair[0]]), scale.y(y[state.pair[1]])];
+function point(scale, y, eta) {
+  return [scale.x(y[state.pair[0]]), scale.y(LIFTED ? eta : y[state.pair[1]])];
 }
 
 function drawPrediction(svg, scale) {
-  const [cx, cy] = point(scale, state.yhat), [i, j] = state.pair;
-  const said = state.pair.map((k) => `${MODEL.outputs[k].name} ${show(state.yhat[k])}`).join(", ");
+  const [cx, cy] = point(scale, state.yhat, 0), [i] = state.pair;
+  const said = moved().map((j) => `${MODEL.outputs[j].name} ${show(state.yhat[j])}`).join(", ");
   const handle = make("g", { id: "prediction", tabindex: 0, role: "slider", "aria-label": "prediction; arrow keys move it, with shift in small steps",
     "aria-valuemin": MODEL.outputs[i].low, "aria-valuemax": MODEL.outputs[i].high, "aria-valuenow": state.yhat[i], "aria-valuetext": said },
     make("circle", { class: "halo", cx, cy, r: 18 }), make("circle", { cx, cy, r: 8 }));
@@ -174,19 +191,24 @@ function show(value) {
   return String(Number(value.toPrecision(4)));
 }
 
+// The outputs that a mouse or an arrow key moves, across and up.
+function moved() {
+  return LIFTED ? [0] : state.pair;
+}
+
 // ---- moving the prediction -----------------------------------------------------------------
 
 function startDrag(event) {
   event.preventDefault();
   document.getElementById("prediction").focus();
   const svg = document.getElementById("plot"), scale = scales();
-  const move = (moved) => {
+  const move = (pointer) => {
     const box = svg.getBoundingClientRect(), ratio = 640 / box.width;
     const inside = (v, low, high) => Math.min(Math.max(v, low), high);
-    const u = inside((moved.clientX - box.left) * ratio, FRAME.left, FRAME.right);
-    const v = inside((moved.clientY - box.top) * ratio, FRAME.top, FRAME.bottom);
-    state.yhat[state.pair[0]] = scale.toX(u);
-    state.yhat[state.pair[1]] = scale.toY(v);
+    const u = inside((pointer.clientX - box.left) * ratio, FRAME.left, FRAME.right);
+    const v = inside((pointer.clientY - box.top) * ratio, FRAME.top, FRAME.bottom);
+    const to = [scale.toX(u), scale.toY(v)];
+    moved().forEach((j, k) => { state.yhat[j] = to[k]; });
     changed();
   };
   const stop = () => {
@@ -203,7 +225,7 @@ function moveByKey(event) {
   const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }[event.key];
   if (!way) return;
   event.preventDefault();
-  state.pair.forEach((j, k) => {
+  moved().forEach((j, k) => {
     const { low, high } = MODEL.outputs[j];
     state.yhat[j] += way[k] * (high - low) * (event.shiftKey ? 0.002 : 0.02);
   });
@@ -274,8 +296,8 @@ function tellOutputs({ answer }) {
 function tellLegend() {
   const icon = (child) => make("svg", { viewBox: "0 0 30 14", "aria-hidden": "true" }, child);
   const items = [
-    [make("rect", { x: 1, y: 1, width: 28, height: 12, fill: "url(#hatch)", stroke: "#009e73" }), "all active rules hold"],
-    [make("path", { d: "M1 7H29", class: state.relaxation, "stroke-width": 2.6 }), `outline of ${NAMES[state.relaxation]}`],
+    [make("rect", { x: 1, y: 1, width: 28, height: 12, fill: "url(#hatch)", stroke: "#009e73" }), LIFTED ? "active rules hold, lifted" : "all active rules hold"],
+    [make("path", { d: "M1 7H29", class: state.relaxation, "stroke-width": 2.6 }), `${LIFTED ? "lifted hull" : "outline"} of ${NAMES[state.relaxation]}`],
     [make("circle", { cx: 15, cy: 7, r: 6, fill: "#fff", stroke: "#1b1b1b", "stroke-width": 2 }), "prediction"],
     [make("circle", { cx: 15, cy: 7, r: 5, fill: "#1b1b1b" }), "projection"],
     [make("path", { d: "M10 2L20 12M10 12L20 2", stroke: "#b34a00", "stroke-width": 3.4 }), "projection that breaks a rule"],
@@ -293,6 +315,7 @@ function buildControls() {
     relaxation.append(make("label", {}, field, ` ${name}`));
   }
   if (MODEL.outputs.length > 2) buildAxes();
+  if (LIFTED) document.getElementById("note").textContent = "The outline is the lifted hull itself: the layer takes its lowest point.";
   buildOutputs();
   buildInputs();
   buildRules();
@@ -404,7 +427,7 @@ function readAddress() {
   if (given.relaxation in NAMES) state.relaxation = given.relaxation;
   if (indices(given.off, MODEL.rules.length)) state.off = new Set(given.off);
   if (indices(given.merged, MODEL.rules.length)) state.merged = new Set(given.merged);
-  if (indices(given.pair, MODEL.outputs.length) && new Set(given.pair).size === 2) state.pair = given.pair;
+  if (!LIFTED && indices(given.pair, MODEL.outputs.length) && new Set(given.pair).size === 2) state.pair = given.pair;
 }
 
 function writeAddress() {

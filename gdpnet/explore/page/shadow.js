@@ -20,6 +20,20 @@ function outlineOf(at, clusters, pair, fixed) {
   return found.flatMap((p, k) => [p, ...between(p, found[(k + 1) % 4])]);
 }
 
+// Rules about one output y in the plane (y, eta) with eta >= |y - start|: the lifted set.
+function liftedAt(at, start) {
+  const rows = at.rows.map(({ a, b, equality }) => ({ a: [a[0], 0], b, equality }));
+  const epigraph = [{ a: [1, -1], b: start, equality: false }, { a: [-1, -1], b: -start, equality: false }];
+  return {
+    d: 2,
+    low: [at.low[0], 0],
+    high: [at.high[0], at.high[0] - at.low[0]],
+    rows: [...rows, ...epigraph],
+    globals: [...at.globals, rows.length, rows.length + 1],
+    terms: at.terms,
+  };
+}
+
 // Columns are weights of corners, which sum to 1 in every block; all blocks give the same point.
 function outermostPoint(at, blocks, pair, fixed, direction, size) {
   const n = blocks.reduce((count, corners) => count + corners.length, 0);
