@@ -100,7 +100,8 @@ class Page:
     def run(self, script: str) -> Any:
         """Value of an expression in the page."""
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        if "exceptionDetails" in found:
+            raise AssertionError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
     def middle(self, selector: str) -> tuple[float, float]:

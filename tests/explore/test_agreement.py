@@ -182,6 +182,8 @@ def test_regions_and_outlines(opened: Page) -> None:
             model_of(rules, "", (0, 1), ())
         except gdpnet.InputError:
             continue
+        if rules.data.outputs < 2:
+            continue
         others = {j: float(rng.integers(0, 5)) for j in range(2, rules.data.outputs)}
         cases.append((rules, None, others))
     for rules, own, at in cases:

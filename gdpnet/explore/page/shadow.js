@@ -15,7 +15,7 @@ function outlineOf(at, clusters, pair, fixed) {
     const normal = [along[1] / length, -along[0] / length];
     const r = outermost(normal);
     const out = normal[0] * (r[0] - p[0]) / size[0] + normal[1] * (r[1] - p[1]) / size[1];
-    return out < 1e-8 ? [] : [...between(p, r), r, ...between(r, q)];
+    return out >= 1e-8 ? [...between(p, r), r, ...between(r, q)] : [];
   };
   return found.flatMap((p, k) => [p, ...between(p, found[(k + 1) % 4])]);
 }
