@@ -1,0 +1,48 @@
+"""Objective: from a network and samples to the number that is minimised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from gdpnet.study.training._methods import Method
+from gdpnet.study.training._task import Data, Task
+
+
+class Objective:
+    """The loss of a method.
+
+    Args:
+        loss: of outputs and targets.
+        layer: moves the network's outputs, or None.
+        penalty: of outputs and the rules' inputs, or None.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., torch.Tensor],
+        layer: nn.Module | None = None,
+        penalty: nn.Module | None = None,
+    ) -> None:
+        self._loss = loss
+        self._layer = layer
+        self._penalty = penalty
+
+    @classmethod
+    def of(cls, task: Task, method: Method, layer: nn.Module | None) -> Objective:
+        """What a method minimises on a task."""
+        return cls(
+            task.loss,
+            layer if method.loss == "projected" else None,
+            task.penalty if method.loss == "penalty" else None,
+        )
+
+    def __call__(self, network: nn.Module, data: Data) -> torch.Tensor:
+        """A scalar."""
+        y = network(data.x)
+        if self._layer is not None:
+            y = self._layer(y, data.rule_x)
+        value = self._loss(y, data.target)
+        return value if self._penalty is None else value + self._penalty(y, data.rule_x)
