@@ -16,7 +16,7 @@ from gdpnet.sensitivity.gradients import sensitivity_of
 from gdpnet.study._models import load_model
 from gdpnet.study.training._folder import Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
-from gdpnet.study.training._run import Cell, CellRun, Progress
+from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
 from gdpnet.study.training._task import Task
 
 
@@ -70,6 +70,7 @@ def train(
     out: str | os.PathLike[str],
     *,
     jobs: int = 1,
+    together: bool = False,
     force: bool = False,
     progress: Progress | None = None,
     finished: Callable[[int, int], None] | None = None,
@@ -85,6 +86,9 @@ def train(
         grid: what is trained.
         out: the study's folder.
         jobs: processes; each takes one size, seed and protocol at a time.
+        together: train the seeds of a size side by side, as one network: the same steps, up to
+            rounding, in less time where batches are small. Protocols that look at validation
+            samples are trained one by one all the same.
         force: train anew what a damaged checkpoint holds.
         progress: called with a description, steps done and their total; with one job only.
         finished: called with the methods done and their number, of all cells.
@@ -125,15 +129,30 @@ def train(
         (cell, [m for m in grid.methods if (cell.protocol, m, cell.size, cell.seed) not in known])
         for cell in grid.cells
     ]
-    left = [(cell, methods) for cell, methods in left if methods]
-    if jobs == 1 or len(left) < 2:
-        for cell, methods in left:
-            run = CellRun(task, cell, folder, grid.gradient, progress, save_every)
-            for rows in run.rows(methods):
+    units = _units([(cell, methods) for cell, methods in left if methods], together)
+    if jobs == 1 or len(units) < 2:
+        for cells, methods in units:
+            runs = [CellRun(task, c, folder, grid.gradient, progress, save_every) for c in cells]
+            for rows in rows_together(runs, methods):
                 arrived(rows)
     else:
-        _spread(os.fspath(model), left, folder, grid, min(jobs, len(left)), save_every, arrived)
+        _spread(os.fspath(model), units, folder, grid, min(jobs, len(units)), save_every, arrived)
     return [row for row in folder.results() if tuple(row[k] for k in _RUN) in wanted]
+
+
+Unit = tuple[list[Cell], list[str]]
+"""Cells that one process takes at a time, and the methods that are left for them."""
+
+
+def _units(left: list[tuple[Cell, list[str]]], together: bool) -> list[Unit]:
+    if not together:
+        return [([cell], methods) for cell, methods in left]
+    groups: dict[Any, Unit] = {}
+    for cell, methods in left:
+        key = cell.protocol, cell.size, tuple(methods)
+        groups.setdefault(key, ([], methods))[0].append(cell)
+    # The longest first, or the last process works alone at the end.
+    return sorted(groups.values(), key=lambda unit: -unit[0][0].size)
 
 
 _RUN = ("protocol", "method", "size", "seed")
@@ -151,7 +170,7 @@ def _refuse_unknown(task: Task, grid: Grid) -> None:
 
 def _spread(
     model: str,
-    left: list[tuple[Cell, list[str]]],
+    units: list[Unit],
     folder: StudyFolder,
     grid: Grid,
     jobs: int,
@@ -163,8 +182,8 @@ def _spread(
     with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
         queue = manager.Queue()
         running: set[Future[None]] = {
-            pool.submit(_work, model, cell, methods, folder, grid.gradient, save_every, queue)
-            for cell, methods in left
+            pool.submit(_work, model, unit, folder, grid.gradient, save_every, queue)
+            for unit in units
         }
         try:
             while running:
@@ -185,8 +204,7 @@ _tasks: dict[str, Task] = {}
 
 def _work(
     model: str,
-    cell: Cell,
-    methods: list[str],
+    unit: Unit,
     folder: StudyFolder,
     gradient: str,
     save_every: float,
@@ -195,6 +213,7 @@ def _work(
     torch.set_num_threads(1)
     if model not in _tasks:
         _tasks[model] = Task(load_model(model))
-    run = CellRun(_tasks[model], cell, folder, gradient, None, save_every)
-    for rows in run.rows(methods):
+    cells, methods = unit
+    runs = [CellRun(_tasks[model], cell, folder, gradient, None, save_every) for cell in cells]
+    for rows in rows_together(runs, methods):
         queue.put(rows)

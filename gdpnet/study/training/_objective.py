@@ -24,7 +24,7 @@ class Objective:
         self,
         loss: Callable[..., torch.Tensor],
         layer: nn.Module | None = None,
-        penalty: nn.Module | None = None,
+        penalty: Callable[..., torch.Tensor] | None = None,
     ) -> None:
         self._loss = loss
         self._layer = layer
@@ -38,6 +38,25 @@ class Objective:
             layer if method.loss == "projected" else None,
             task.penalty if method.loss == "penalty" else None,
         )
+
+    def summed(self, networks: int) -> Objective:
+        """The sum over networks side by side, whose outputs are `batch x networks x d`.
+
+        Args:
+            networks: how many.
+        """
+        loss, penalty = self._loss, self._penalty
+
+        def losses(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            each = [loss(y[:, k], target[:, k]) for k in range(networks)]
+            return torch.stack(each).sum()
+
+        def penalties(y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
+            assert penalty is not None
+            total: torch.Tensor = networks * penalty(y, x)  # the penalty is a mean
+            return total
+
+        return Objective(losses, self._layer, None if penalty is None else penalties)
 
     def __call__(self, network: nn.Module, data: Data) -> torch.Tensor:
         """A scalar."""

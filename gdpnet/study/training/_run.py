@@ -16,6 +16,7 @@ from gdpnet.study.training._methods import METHODS, Method
 from gdpnet.study.training._objective import Objective
 from gdpnet.study.training._protocols import Protocol, Stage
 from gdpnet.study.training._task import Data, Task
+from gdpnet.study.training._together import Together
 from gdpnet.study.training._training import Training
 
 Progress = Callable[[str, int, int], None]
@@ -84,14 +85,10 @@ class CellRun:
         """
         layer = self.task.layer(method, self._gradient)
         if method.network is not None:
-            return method.network().double(), layer, {}
+            return self.task.new_network(self.cell.seed, method.network), layer, {}
         network = self.task.new_network(self.cell.seed)
         cost = {"train_seconds": 0.0, "train_steps": 0.0}
-        chain = ""
-        for number, (trained, stage) in enumerate(_stages(method, self._protocol)):
-            # What is minimised decides whose stage it is: inference shares the base's.
-            own = {"plain": "base", "penalty": "penalty", "projected": method.name}[trained.loss]
-            chain = f"{chain}+{own}" if chain else own
+        for number, (chain, trained, stage) in enumerate(chains(method, self._protocol)):
             objective = Objective.of(self.task, trained, layer)
             state = self._stage(network, objective, stage, number, chain)
             cost["train_seconds"] += state["seconds"]
@@ -121,8 +118,7 @@ class CellRun:
         self, network: nn.Module, objective: Objective, stage: Stage, number: int, chain: str
     ) -> dict[str, Any]:
         """Bring a network to the end of a stage: from its checkpoint, or by training."""
-        cell, folder = self.cell, self.folder
-        file = folder.checkpoint(cell.protocol, cell.size, cell.seed, chain)
+        cell, folder, file = self.cell, self.folder, self._file(chain)
         done = folder.load(file)
         if done is not None:
             network.load_state_dict(done["network"])
@@ -140,6 +136,19 @@ class CellRun:
         under_way.unlink(missing_ok=True)
         return kept
 
+    def _network(self, chain: str | None) -> nn.Module:
+        """The network at the end of a chain that is done; a new one for None."""
+        network = self.task.new_network(self.cell.seed)
+        if chain is not None:
+            state = self.folder.load(self._file(chain))
+            assert state is not None
+            network.load_state_dict(state["network"])
+        return network
+
+    def _file(self, chain: str) -> Path:
+        cell = self.cell
+        return self.folder.checkpoint(cell.protocol, cell.size, cell.seed, chain)
+
     def _pause(self, file: Path, chain: str) -> Callable[[Training], None]:
         saved = time.monotonic()
 
@@ -152,6 +161,59 @@ class CellRun:
                 saved = time.monotonic()
 
         return pause
+
+
+def rows_together(runs: Sequence[CellRun], names: Sequence[str]) -> Iterator[list[Row]]:
+    """Results of cells that differ in the seed alone, one method after the other.
+
+    Their networks are trained side by side where that can be had, else one by one; what the folder
+    has already is not trained again.
+
+    Args:
+        runs: the cells.
+        names: of the methods.
+    """
+    for name in names:
+        method = runs[0].task.method(name)
+        if len(runs) > 1 and method.network is None:
+            _train_together(runs, method)
+        for run in runs:
+            yield from run.rows([name])
+
+
+def _train_together(runs: Sequence[CellRun], method: Method) -> None:
+    task, folder, protocol = runs[0].task, runs[0].folder, runs[0]._protocol
+    layer = task.layer(method, runs[0]._gradient)
+    before: str | None = None
+    for number, (chain, trained, stage) in enumerate(chains(method, protocol)):
+        left = [run for run in runs if folder.load(run._file(chain)) is None]
+        if left:
+            networks = [run._network(before) for run in left]
+            seeds = [run.cell.seed for run in left]
+            objective = Objective.of(task, trained, layer)
+            training = Together(networks, objective, stage, [r._data for r in left], seeds, number)
+            if not training.possible:
+                return
+            joined = "-".join(map(str, seeds))
+            under_way = runs[0]._file(f"{chain}@{joined}").with_suffix(".running.pt")
+            state = folder.load(under_way)
+            if state is not None:
+                training.restore(state)
+            training.run(runs[0]._pause(under_way, f"{chain}, seeds {joined}"))
+            for run, result in zip(left, training.unstacked(), strict=True):
+                folder.save(run._file(chain), result)
+            under_way.unlink(missing_ok=True)
+        before = chain
+
+
+def chains(method: Method, protocol: Protocol) -> Iterator[tuple[str, Method, Stage]]:
+    """Stages of a method: the name of all up to it, what is minimised, and how."""
+    chain = ""
+    for trained, stage in _stages(method, protocol):
+        # What is minimised decides whose stage it is: inference shares the base's.
+        own = {"plain": "base", "penalty": "penalty", "projected": method.name}[trained.loss]
+        chain = f"{chain}+{own}" if chain else own
+        yield chain, trained, stage
 
 
 def _stages(method: Method, protocol: Protocol) -> list[tuple[Method, Stage]]:

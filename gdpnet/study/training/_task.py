@@ -143,11 +143,16 @@ class Task:
         """Inputs of the rules that plans are made for, without any target."""
         return self._drawn(_PLANNING, "train", 0).rule_x
 
-    def new_network(self, seed: int) -> nn.Module:
-        """The backbone, the same for all methods of a seed."""
+    def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
+        """The backbone, the same for all methods of a seed.
+
+        Args:
+            seed: of torch's randomness while it is made.
+            make: makes another one.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = self._network()
+            network = self._network() if make is None else make()
         if not isinstance(network, nn.Module):
             raise ModelFileError(
                 f"{self.path}: network() should return a torch.nn.Module, but returned "

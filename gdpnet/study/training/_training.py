@@ -133,8 +133,8 @@ class Training:
 
     def _shuffled(self, epoch: int, first: int, last: int) -> Data:
         """Part of the samples in the order of an epoch."""
-        order = torch.Generator().manual_seed(_mixed(self._seed, self._number, epoch))
-        return self.data.take(torch.randperm(len(self.data), generator=order)[first:last])
+        order = epoch_order(len(self.data), self._seed, self._number, epoch)
+        return self.data.take(order[first:last])
 
     def _check(self) -> None:
         """Keep the network where it is the best so far."""
@@ -146,6 +146,12 @@ class Training:
         if loss < least or not self._best:
             self._best = copy.deepcopy(self.network.state_dict())
         self.curve.append((self.step, loss))
+
+
+def epoch_order(samples: int, seed: int, number: int, epoch: int) -> torch.Tensor:
+    """The order of so many samples in an epoch of a stage."""
+    random = torch.Generator().manual_seed(_mixed(seed, number, epoch))
+    return torch.randperm(samples, generator=random)
 
 
 def _mixed(*numbers: int) -> int:
