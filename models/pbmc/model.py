@@ -221,7 +221,7 @@ def loss(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         y: probabilities, `n x classes`.
         target: classes, `n`.
     """
-    true = y.gather(-1, target[:, None]).squeeze(-1)
+    true = y.gather(-1, target[:, None])
     return -torch.log((1.0 - FLOOR) * true + FLOOR / len(CLASSES)).mean()
 
 

@@ -12,9 +12,9 @@ from gdpnet.study import load_model
 from gdpnet.study.training import Grid, train
 
 MODEL = Path(__file__).resolve().parents[3] / "models" / "pbmc"
+# The longest to train comes last.
 METHODS = (
     "base",
-    "penalty",
     "finetuned-penalty",
     "inference",
     "inference-least-norm",
@@ -25,6 +25,7 @@ METHODS = (
     "dnf-least-norm",
     "dnf-nearest",
     "rules",
+    "penalty",
 )
 
 

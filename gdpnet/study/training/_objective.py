@@ -46,10 +46,20 @@ class Objective:
             networks: how many.
         """
         loss, penalty = self._loss, self._penalty
+        is_mean: bool | None = None
 
         def losses(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            nonlocal is_mean
+            if is_mean is not False:
+                # Most losses are means over samples: one call instead of one for each network.
+                total = networks * loss(y.flatten(0, 1), target.flatten(0, 1))
+                if is_mean:
+                    return total
             each = [loss(y[:, k], target[:, k]) for k in range(networks)]
-            return torch.stack(each).sum()
+            summed = torch.stack(each).sum()
+            if is_mean is None:
+                is_mean = networks > 1 and torch.allclose(total, summed, rtol=1e-12, atol=0.0)
+            return summed
 
         def penalties(y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
             assert penalty is not None
