@@ -14,7 +14,7 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.sensitivity.gradients import sensitivity_of
 from gdpnet.study._models import load_model
-from gdpnet.study.training._folder import Row, StudyFolder
+from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress
 from gdpnet.study.training._task import Task
@@ -108,6 +108,23 @@ def train(
             "protocols": {name: task.protocol(name).as_dict() for name in grid.protocols},
         }
     )
+    with folder.alone():
+        _fill(task, grid, folder, os.fspath(model), jobs, progress, finished, save_every)
+    wanted = {(c.protocol, m, c.size, c.seed) for c in grid.cells for m in grid.methods}
+    return [row for row in folder.results() if tuple(row[key] for key in KEYS[:-1]) in wanted]
+
+
+def _fill(
+    task: Task,
+    grid: Grid,
+    folder: StudyFolder,
+    model: str,
+    jobs: int,
+    progress: Progress | None,
+    finished: Callable[[int, int], None] | None,
+    save_every: float,
+) -> None:
+    """Add to the table what it lacks."""
     known = folder.finished()
     wanted = {(c.protocol, m, c.size, c.seed) for c in grid.cells for m in grid.methods}
     done, total = len(wanted & known), len(wanted)
@@ -132,11 +149,7 @@ def train(
             for rows in run.rows(methods):
                 arrived(rows)
     else:
-        _spread(os.fspath(model), left, folder, grid, min(jobs, len(left)), save_every, arrived)
-    return [row for row in folder.results() if tuple(row[k] for k in _RUN) in wanted]
-
-
-_RUN = ("protocol", "method", "size", "seed")
+        _spread(model, left, folder, grid, min(jobs, len(left)), save_every, arrived)
 
 
 def _refuse_unknown(task: Task, grid: Grid) -> None:
