@@ -20,7 +20,7 @@ def train(
     ],
     methods: Annotated[
         str | None,
-        typer.Option(help="Names with commas between; pdnf:k and plan:k merge k rules. [all]"),
+        typer.Option(help="Names with commas between; also pdnf:k, plan:b, steps:s. [all]"),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Training sizes.")] = "250",
     seeds: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds.")] = "0,1,2",
@@ -49,13 +49,14 @@ def train(
         )
         _one_thread()
         console = make_console()
+        quiet = not console.is_terminal
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:.0f} of {task.total:.0f}"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=console, transient=True) as bars:
+        with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
             whole = bars.add_task("trained", total=None, visible=False)
             stage = bars.add_task("", total=None, visible=False)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +27,17 @@ _BLUE, _VERMILION, _PURPLE, _GREY = "#0072b2", "#d55e00", "#cc79a7", "#777777"
 
 _LOOKS = {
     "base": _Look(_BLACK, "o"),
+    "finetuned-base": _Look(_BLACK, "o", "--"),
     "penalty": _Look(_ORANGE, "s"),
     "finetuned-penalty": _Look(_VERMILION, "D"),
     "inference": _Look(_SKY, "^"),
+    "finetuned-inference": _Look(_SKY, "^", "--"),
     "cnf": _Look(_GREEN, "v"),
     "pdnf": _Look(_PURPLE, "P"),
     "dnf": _Look(_BLUE, "*"),
     "cnf-relaxed": _Look(_GREEN, "v", "--"),
     "dnf-relaxed": _Look(_BLUE, "*", "--"),
+    "dnf-auto": _Look(_BLUE, "p", ":"),
     "straight-through": _Look(_GREY, "X", ":"),
 }
 _OTHERS = [_Look(c, "h", "-.") for c in (_VERMILION, _SKY, _ORANGE, _PURPLE, _GREEN, _BLACK)]
@@ -70,14 +74,14 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
     """The task's first metric and CSAT against the number of merged rules.
 
     Args:
-        results: of a study with methods `pdnf:k` and `plan:k`.
+        results: of a study with methods `pdnf:k` and `steps:s`.
         protocol: name of the protocol.
 
     Returns:
         A matplotlib figure.
     """
     figure, panels = _panels(results)
-    colours = {"pdnf": _VERMILION, "plan": _BLUE}
+    colours = {"pdnf": _VERMILION, "steps": _BLUE}
     for metric, split, panel in panels:
         for kind, order in ORDERS.items():
             for size, (marker, line) in zip(
@@ -90,9 +94,26 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
                 found = [results.at(metric, method=method, **where) for method in steps.values()]
                 look = _Look(colours[kind], marker, line)
                 _draw(panel, list(steps), found, metric, f"{order} order, n = {size}", look)
-        panel.set_xlabel("rules merged (0 and 1: CNF, all: DNF)")
+        panel.set_xlabel("k: first k rules merged, or k - 1 basic steps (0, 1: CNF)")
         panel.xaxis.get_major_locator().set_params(integer=True)
     return _finished(figure, panels, f"Sequential convexification, protocol {protocol}", log=False)
+
+
+def same_drawing() -> AbstractContextManager[None]:
+    """Within it, the same figure gives the same file: names of parts are not drawn by lot."""
+    matplotlib = _matplotlib()
+    context: AbstractContextManager[None] = matplotlib.rc_context({"svg.hashsalt": "gdpnet"})
+    return context
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise InputError(
+            "Figures need matplotlib: pip install 'gdpnet[plot]'. The tables need nothing."
+        ) from error
+    return matplotlib
 
 
 def _merged_sizes(results: Results, protocol: str) -> list[int]:
@@ -113,12 +134,9 @@ def _looks(methods: tuple[str, ...]) -> dict[str, _Look]:
 
 
 def _panels(results: Results) -> tuple[Figure, list[tuple[str, str, Any]]]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            "Figures need matplotlib: pip install 'gdpnet[plot]'. The tables need nothing."
-        ) from error
+    _matplotlib()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(5.2 * len(results.splits), 7.6), layout="constrained")
     metrics = (results.metrics[0], "csat")
     grid = figure.subplots(2, len(results.splits), sharex=True, squeeze=False)

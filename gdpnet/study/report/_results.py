@@ -13,7 +13,7 @@ from gdpnet.errors import InputError
 from gdpnet.study.training._folder import KEYS, Row
 from gdpnet.study.training._methods import METHODS
 
-_COUNTED = re.compile(r"(pdnf|plan):(\d+)")
+_COUNTED = re.compile(r"(pdnf|steps):(\d+)")
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,11 @@ class Results:
         return Statistic.of(row.get(metric, math.nan) for row in chosen)
 
     def merged(self, kind: str) -> dict[int, str]:
-        """Methods `pdnf:k` or `plan:k` by k; 0 and 1 are the CNF, where it was trained."""
+        """Methods `pdnf:k` or `steps:s` by the rules they merge; 0 and 1 are the CNF."""
         names = self._values("method")
         matches = [match for match in map(_COUNTED.fullmatch, names) if match and match[1] == kind]
-        found = {int(match[2]): match[0] for match in matches}
+        # s basic steps merge s + 1 rules, or as many as that in several clusters.
+        found = {int(match[2]) + (kind == "steps"): match[0] for match in matches}
         if found and "cnf" in names:
             found = {0: "cnf", 1: "cnf", **found}
         return dict(sorted(found.items()))

@@ -126,7 +126,7 @@ def convexification(results: Results, protocol: str, size: int) -> Table | None:
     if all(row[0].endswith((", 0", ", 1")) for row in rows):
         return None
     headers = (
-        "order, rules merged",
+        "order, k",
         *(f"{SATISFACTION.get(m, m.upper())} {split}" for m, split in columns),
     )
     return Table(
@@ -136,7 +136,7 @@ def convexification(results: Results, protocol: str, size: int) -> Table | None:
     )
 
 
-ORDERS = {"pdnf": "lexicographic", "plan": "planner"}
+ORDERS = {"pdnf": "lexicographic", "steps": "planner"}
 """Kinds of methods that merge a number of rules, and the order in which they do."""
 
 

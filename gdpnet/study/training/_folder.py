@@ -135,7 +135,7 @@ class StudyFolder:
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(every)
+        writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in every)
         _replace(self.table, text.getvalue().encode())
 
     def finished(self) -> set[tuple[Any, ...]]:
