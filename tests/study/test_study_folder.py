@@ -168,3 +168,34 @@ def test_two_studies_do_not_write_to_one_folder(gap: Path, tmp_path: Path) -> No
     train(gap, grid, out)
     with StudyFolder(out).alone(), pytest.raises(InputError, match="another `gdpnet train`"):
         train(gap, grid, out)
+
+
+def test_workers_of_a_killed_study_end(gap: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    gap.write_text(GAP.replace("epochs=40), finetune", "epochs=40_000), finetune"))
+    program = (
+        "import sys; from gdpnet.study import Grid, train\n"
+        "if __name__ == '__main__':\n"
+        "    grid = Grid(methods=('base',), sizes=(40, 41), seeds=(0,), protocols=('long',))\n"
+        "    train(sys.argv[1], grid, sys.argv[2], jobs=2, save_every=0.0)\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen([sys.executable, script, gap, out], env=environment)
+    try:
+        while len(list(out.rglob("*.running.pt"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    before: dict[Path, int] = {}
+    for _ in range(40):
+        time.sleep(0.5)
+        now = {p: p.stat().st_mtime_ns for p in out.rglob("*.running.pt")}
+        if now == before:
+            break
+        before = now
+    else:
+        pytest.fail("workers go on without the process that writes the table")

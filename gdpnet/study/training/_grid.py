@@ -206,8 +206,15 @@ def _work(
     queue: Any,
 ) -> None:
     torch.set_num_threads(1)
+    parent = os.getppid()
+
+    def leave_if_orphaned(*_: object) -> None:
+        # Whoever was to write the rows has been killed, and may have been started again.
+        if os.getppid() != parent:
+            os._exit(1)
+
     if model not in _tasks:
         _tasks[model] = Task(load_model(model))
-    run = CellRun(_tasks[model], cell, folder, gradient, None, save_every)
+    run = CellRun(_tasks[model], cell, folder, gradient, leave_if_orphaned, save_every)
     for rows in run.rows(methods):
         queue.put(rows)

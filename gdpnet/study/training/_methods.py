@@ -128,7 +128,8 @@ The paper's are base, penalty, finetuned-penalty, cnf, dnf and their relaxed cou
 output is the regularised point; `pdnf` merges what the planner chooses. On top come what a fair
 reader asks for: `inference`, the base projected only when it is used; `finetuned-base` and
 `finetuned-inference`, the same after as many more steps as projections are trained for; `dnf-auto`
-and `straight-through`, the DNF with other gradients. Those with a number come on top, see `method_named`."""
+and `straight-through`, the DNF with other gradients. For those with a number see `method_named`.
+"""
 
 _NUMBERED = {"pdnf": _first, "plan": _planned, "steps": _stepped}
 
