@@ -75,6 +75,7 @@ def test_a_finished_study_is_not_trained_again(gap: Path, tmp_path: Path) -> Non
     assert len(StudyFolder(tmp_path / "out").finished()) == 5
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_table(gap: Path, tmp_path: Path) -> None:
     grid = Grid(methods=("base", "dnf"), sizes=(12, 16), seeds=(0,), protocols=("short",))
     alone = train(gap, grid, tmp_path / "one")
@@ -170,6 +171,7 @@ def test_two_studies_do_not_write_to_one_folder(gap: Path, tmp_path: Path) -> No
         train(gap, grid, out)
 
 
+@pytest.mark.slow
 def test_workers_of_a_killed_study_end(gap: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     gap.write_text(GAP.replace("epochs=40), finetune", "epochs=40_000), finetune"))

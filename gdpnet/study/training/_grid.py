@@ -173,10 +173,10 @@ def _spread(
 ) -> None:
     """Cells side by side, each in the first process that is free."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        queue = manager.Queue()
+    queue = context.SimpleQueue()
+    with ProcessPoolExecutor(jobs, context, _keep, (queue,)) as pool:
         running: set[Future[None]] = {
-            pool.submit(_work, model, cell, methods, folder, grid.gradient, save_every, queue)
+            pool.submit(_work, model, cell, methods, folder, grid.gradient, save_every)
             for cell, methods in left
         }
         try:
@@ -193,7 +193,13 @@ def _spread(
             arrived(queue.get())
 
 
+# Of a worker: where its rows go, and models it has loaded.
+_queues: list[Any] = []
 _tasks: dict[str, Task] = {}
+
+
+def _keep(queue: Any) -> None:
+    _queues.append(queue)
 
 
 def _work(
@@ -203,7 +209,6 @@ def _work(
     folder: StudyFolder,
     gradient: str,
     save_every: float,
-    queue: Any,
 ) -> None:
     torch.set_num_threads(1)
     parent = os.getppid()
@@ -217,4 +222,4 @@ def _work(
         _tasks[model] = Task(load_model(model))
     run = CellRun(_tasks[model], cell, folder, gradient, leave_if_orphaned, save_every)
     for rows in run.rows(methods):
-        queue.put(rows)
+        _queues[0].put(rows)
