@@ -16,6 +16,8 @@ from gdpnet.cli._common import version_of
 _COMMANDS = (
     "doctor",
     "inspect",
+    "train",
+    "report",
 )
 
 app = typer.Typer(

@@ -56,7 +56,7 @@ def evaluate(task: Task, outputs: Outputs, split: str) -> dict[str, float]:
         y = outputs(data)
         found = {name: float(value) for name, value in task.metrics(y, data.target).items()}
         found |= _satisfaction(task, split, data, y)
-        found["samples"] = len(data)
+        found["samples"] = float(len(data))
         found["inference_us"] = 1e6 * _median_time(lambda: [outputs(data)], 5) / len(data)
         singles = [data.take(slice(k, k + 1)) for k in range(min(_SINGLES, len(data)))]
         found["single_us"] = 1e6 * _median_time(lambda: map(outputs, singles), 1)
@@ -74,7 +74,7 @@ def _satisfaction(task: Task, split: str, data: Data, y: torch.Tensor) -> dict[s
         "csat_conflict_free": _share(everything[free]),
         "csat_rules": _share(alone),
         "csat_rules_conflict_free": _share(alone[free]),
-        "conflict_free": int(free.sum()),
+        "conflict_free": float(free.sum()),
     }
     active = rules.active(data.rule_x) if data.rule_x is not None else torch.ones_like(held)
     for k, name in enumerate(rules.names):

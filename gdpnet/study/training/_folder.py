@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,24 @@ class StudyFolder:
             )
         _replace(file, (json.dumps(study, indent=2) + "\n").encode())
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Refuse to write beside another process: one of the two would lose its rows."""
+        try:
+            import fcntl
+        except ImportError:  # Windows has no such lock
+            yield
+            return
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"{self.path} is being written to by another `gdpnet train`. Wait for it, or "
+                    "give another folder with --out."
+                ) from None
+            yield  # the lock ends with the process, however that ends
+
     def study(self) -> dict[str, Any]:
         """What is studied here."""
         file = self.path / "study.json"
@@ -116,7 +135,7 @@ class StudyFolder:
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(every)
+        writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in every)
         _replace(self.table, text.getvalue().encode())
 
     def finished(self) -> set[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.sensitivity.gradients import sensitivity_of
 from gdpnet.study._models import load_model
-from gdpnet.study.training._folder import Row, StudyFolder
+from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
 from gdpnet.study.training._task import Task
@@ -112,6 +112,24 @@ def train(
             "protocols": {name: task.protocol(name).as_dict() for name in grid.protocols},
         }
     )
+    with folder.alone():
+        _fill(task, grid, folder, os.fspath(model), jobs, together, progress, finished, save_every)
+    wanted = {(c.protocol, m, c.size, c.seed) for c in grid.cells for m in grid.methods}
+    return [row for row in folder.results() if tuple(row[key] for key in KEYS[:-1]) in wanted]
+
+
+def _fill(
+    task: Task,
+    grid: Grid,
+    folder: StudyFolder,
+    model: str,
+    jobs: int,
+    together: bool,
+    progress: Progress | None,
+    finished: Callable[[int, int], None] | None,
+    save_every: float,
+) -> None:
+    """Add to the table what it lacks."""
     known = folder.finished()
     wanted = {(c.protocol, m, c.size, c.seed) for c in grid.cells for m in grid.methods}
     done, total = len(wanted & known), len(wanted)
@@ -136,8 +154,7 @@ def train(
             for rows in rows_together(runs, methods):
                 arrived(rows)
     else:
-        _spread(os.fspath(model), units, folder, grid, min(jobs, len(units)), save_every, arrived)
-    return [row for row in folder.results() if tuple(row[k] for k in _RUN) in wanted]
+        _spread(model, units, folder, grid, min(jobs, len(units)), save_every, arrived)
 
 
 Unit = tuple[list[Cell], list[str]]
@@ -153,9 +170,6 @@ def _units(left: list[tuple[Cell, list[str]]], together: bool) -> list[Unit]:
         groups.setdefault(key, ([], methods))[0].append(cell)
     # The longest first, or the last process works alone at the end.
     return sorted(groups.values(), key=lambda unit: -unit[0][0].size)
-
-
-_RUN = ("protocol", "method", "size", "seed")
 
 
 def _refuse_unknown(task: Task, grid: Grid) -> None:
@@ -179,11 +193,10 @@ def _spread(
 ) -> None:
     """Cells side by side, each in the first process that is free."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        queue = manager.Queue()
+    queue = context.SimpleQueue()
+    with ProcessPoolExecutor(jobs, context, _keep, (queue,)) as pool:
         running: set[Future[None]] = {
-            pool.submit(_work, model, unit, folder, grid.gradient, save_every, queue)
-            for unit in units
+            pool.submit(_work, model, unit, folder, grid.gradient, save_every) for unit in units
         }
         try:
             while running:
@@ -199,7 +212,13 @@ def _spread(
             arrived(queue.get())
 
 
+# Of a worker: where its rows go, and models it has loaded.
+_queues: list[Any] = []
 _tasks: dict[str, Task] = {}
+
+
+def _keep(queue: Any) -> None:
+    _queues.append(queue)
 
 
 def _work(
@@ -208,12 +227,21 @@ def _work(
     folder: StudyFolder,
     gradient: str,
     save_every: float,
-    queue: Any,
 ) -> None:
     torch.set_num_threads(1)
+    parent = os.getppid()
+
+    def leave_if_orphaned(*_: object) -> None:
+        # Whoever was to write the rows has been killed, and may have been started again.
+        if os.getppid() != parent:
+            os._exit(1)
+
     if model not in _tasks:
         _tasks[model] = Task(load_model(model))
     cells, methods = unit
-    runs = [CellRun(_tasks[model], cell, folder, gradient, None, save_every) for cell in cells]
+    runs = [
+        CellRun(_tasks[model], cell, folder, gradient, leave_if_orphaned, save_every)
+        for cell in cells
+    ]
     for rows in rows_together(runs, methods):
-        queue.put(rows)
+        _queues[0].put(rows)

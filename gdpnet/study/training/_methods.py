@@ -22,7 +22,7 @@ from gdpnet.study.training._order import planned_order
 
 LOSSES = ("plain", "penalty", "projected")
 
-# What the planner may spend on a partial DNF; at its own default, 64 products, all rules of a small
+# Products that the planner may spend on a partial DNF; at its own default, 64, all rules of a small
 # model fit and the plan is the DNF.
 _BUDGET = 4
 
@@ -85,49 +85,62 @@ class Method:
         return ProjectionLayer(rules, **keywords)
 
 
-def _planned(rules: RuleModel, x: torch.Tensor) -> Plan:
-    return plan_basic_steps(rules, budget=_BUDGET, x=x)
+def _first(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:
+    return Plan.lexicographic(rules, number)
 
 
-def _first(rules: RuleModel, x: torch.Tensor, k: int) -> Plan:
-    return Plan.lexicographic(rules, k)
+def _planned(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:
+    return plan_basic_steps(rules, budget=number, x=x)
 
 
-def _ordered(rules: RuleModel, x: torch.Tensor, k: int) -> Plan:
-    order = planned_order(rules, x)
-    if k > len(order):
-        raise InputError(f"plan:{k}: the model has {len(rules.names)} rules; k is at most that.")
-    return order[max(k, 1) - 1]
+def _stepped(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:
+    if number >= max(1, len(rules.names)):
+        raise InputError(
+            f"steps:{number}: {len(rules.names)} rules are merged by at most "
+            f"{max(1, len(rules.names)) - 1} basic steps."
+        )
+    return planned_order(rules, x)[number]
 
 
 METHODS = {
     method.name: method
     for method in (
         Method("base", "plain", finetuned=False),
+        Method("finetuned-base", "plain"),
         Method("penalty", "penalty", finetuned=False),
         Method("finetuned-penalty", "penalty"),
         Method("inference", "plain", finetuned=False, projection={"relaxation": "dnf"}),
+        Method("finetuned-inference", "plain", projection={"relaxation": "dnf"}),
         Method("cnf", projection={"relaxation": "cnf"}),
-        Method("pdnf", projection={"relaxation": _planned}),
+        Method("pdnf", projection={"relaxation": partial(_planned, number=_BUDGET)}),
         Method("dnf", projection={"relaxation": "dnf"}),
         Method("cnf-relaxed", projection={"relaxation": "cnf", "forward": "qp"}),
         Method("dnf-relaxed", projection={"relaxation": "dnf", "forward": "qp"}),
+        Method("dnf-auto", projection={"relaxation": "dnf", "gradient": "auto"}),
         Method(
             "straight-through", projection={"relaxation": "dnf", "gradient": "straight_through"}
         ),
     )
 }
-"""The methods by name; `pdnf:k` and `plan:k` come on top, see `method_named`."""
+"""The methods by name.
 
-_COUNTED = {"pdnf": _first, "plan": _ordered}
+The paper's are base, penalty, finetuned-penalty, cnf, dnf and their relaxed counterparts, whose
+output is the regularised point; `pdnf` merges what the planner chooses. On top come what a fair
+reader asks for: `inference`, the base projected only when it is used; `finetuned-base` and
+`finetuned-inference`, the same after as many more steps as projections are trained for; `dnf-auto`
+and `straight-through`, the DNF with other gradients. For those with a number see `method_named`.
+"""
+
+_NUMBERED = {"pdnf": _first, "plan": _planned, "steps": _stepped}
 
 
 def method_named(name: str, more: Mapping[str, Method] | None = None) -> Method:
     """A method by name.
 
     Args:
-        name: one of `METHODS`, or `pdnf:k`, the first k rules merged in declaration order, or
-            `plan:k`, k rules merged in the planner's order (k - 1 basic steps).
+        name: one of `METHODS`; `pdnf:k`, the first k rules merged in declaration order;
+            `plan:b`, what the planner merges within a budget of b products (`pdnf` is `plan:4`);
+            `steps:s`, s basic steps, each where it tightens most.
         more: methods of the task itself.
 
     Example:
@@ -137,11 +150,11 @@ def method_named(name: str, more: Mapping[str, Method] | None = None) -> Method:
     known = {**METHODS, **(more or {})}
     if name in known:
         return known[name]
-    counted = re.fullmatch(r"(pdnf|plan):(\d+)", name)
-    if counted:
-        merged = partial(_COUNTED[counted[1]], k=int(counted[2]))
+    numbered = re.fullmatch(r"(pdnf|plan|steps):(\d+)", name)
+    if numbered:
+        merged = partial(_NUMBERED[numbered[1]], number=int(numbered[2]))
         return Method(name, projection={"relaxation": merged})
     raise InputError(
         f"There is no method {name!r}; known are {', '.join(known)}, pdnf:k (the first k rules "
-        "merged) and plan:k (k rules merged in the planner's order)."
+        "merged), plan:b (the planner's choice within b products) and steps:s (s basic steps)."
     )

@@ -24,7 +24,7 @@ def planned_order(rules: RuleModel, x: torch.Tensor) -> list[Plan]:
         x: inputs to measure at, `batch x p`.
 
     Returns:
-        As many plans as there are rules.
+        As many plans as there are rules, at least one.
     """
     yhat = torch.as_tensor(draw_samples(rules, x, None)[1])
     clusters: list[tuple[str, ...]] = [(name,) for name in rules.names]

@@ -99,7 +99,7 @@ PROTOCOLS = {
     ),
     "converged": Protocol(
         base=Stage(batch=32, rate=3e-3, steps=2000, check_every=50),
-        finetune=Stage(batch=32, rate=3e-3, steps=2000, check_every=50),
+        finetune=Stage(batch=32, rate=3e-3, steps=1000, check_every=50),
         both=True,
         validation=0.2,
     ),
