@@ -122,8 +122,8 @@ class Study:
         return Spread(statistics.fmean(values), statistics.stdev(values))
 
     def predicted(self, method: str, size: int, seed: int) -> torch.Tensor:
-        """What the network of a method predicts for the test cells, before any projection."""
-        chain = {"base": "base", "penalty": "penalty"}.get(method, f"base+{method}")
+        """What the base, or a projection's network, predicts for the test cells."""
+        chain = "base" if method == "base" else f"base+{method}"
         network = self.task.new_network(seed)
         state = self.folder.load(self.folder.checkpoint(PROTOCOL, size, seed, chain))
         if state is None:
