@@ -21,6 +21,7 @@ import torch
 from _study import MEASURES, NAMES, PAPER, PAPER_SIZES, SEEDS, Study
 from matplotlib import pyplot
 
+import gdpnet
 from gdpnet.bio import explain_cells
 
 HERE = Path(__file__).resolve().parent
@@ -47,6 +48,7 @@ def main() -> None:
         "gains": gains(study),
         "right and wrong": right_and_wrong(study),
         "ties": ties(study),
+        "rule sets": rule_sets(study),
         "cells": cells(study),
     }
     draw_sizes(study, HERE / "sizes.png")
@@ -63,7 +65,7 @@ def main() -> None:
 
 
 def write_results(study: Study) -> None:
-    columns = ("method", "size", "seed", *MEASURES, *SHOWN, "train_seconds", "inference_us")
+    columns = ("method", "size", "seed", *MEASURES, *SHOWN)
     rows = [row for row in study.folder.results() if row["method"] in NAMES]
     order = list(NAMES)
     rows.sort(key=lambda row: (row["size"], order.index(row["method"]), row["seed"]))
@@ -181,6 +183,37 @@ def ties(study: Study) -> str:
     lines += [f"| {way} | {' | '.join(values)} |" for way, values in found.items()]
     base = [np.mean(study.values("base", size, "macro_f1")) for size in study.sizes]
     lines.append(f"| the base network, for comparison | {' | '.join(f'{v:.3f}' for v in base)} |")
+    return "\n".join(lines)
+
+
+def rule_sets(study: Study) -> str:
+    """Macro-F1 of base networks projected at inference, for all rule sets."""
+    data, model = study.task.test("test"), study.model
+    adata = model.cells()[model.split_rows()[1]]
+    lines = [
+        f"| rules | CSAT | {' | '.join(f'n = {size}' for size in study.sizes)} |",
+        f"|---|---|{'---|' * len(study.sizes)}",
+    ]
+    base = [np.mean(study.values("base", size, "macro_f1")) for size in study.sizes]
+    lines.append(f"| none | | {' | '.join(f'{value:.3f}' for value in base)} |")
+    for name in model.RULE_SETS:
+        for rho in (0.5, 0.6):
+            markers = model.markers(name, rho)
+            x = markers.expression(adata)
+            entries, shares = [], []
+            for size in study.sizes:
+                values = []
+                for seed in SEEDS:
+                    yhat = study.predicted("base", size, seed)
+                    p = gdpnet.project(markers.rules, yhat, x)
+                    free = p.status != gdpnet.Status.CONFLICT
+                    shares.append(float(markers.rules.satisfied(x, p.y)[free].double().mean()))
+                    highest = model.labels(p.y) > 0
+                    kept = torch.where(highest, yhat, -1.0).argmax(1)
+                    labels = (p.y, torch.eye(8).double()[kept])
+                    values.append([model.metrics(y, data.target)["macro_f1"] for y in labels])
+                entries.append(" / ".join(f"{value:.3f}" for value in np.mean(values, axis=0)))
+            lines.append(f"| {name}, rho {rho} | {min(shares):.3f} | {' | '.join(entries)} |")
     return "\n".join(lines)
 
 
@@ -312,7 +345,7 @@ def draw_confusion(study: Study, file: Path) -> None:
     figure.suptitle(
         f"Shares of each class, n = {size}, mean of {len(SEEDS)} seeds", x=0.01, ha="left"
     )
-    figure.savefig(file, dpi=120)
+    figure.savefig(file, dpi=120, bbox_inches="tight")
     pyplot.close(figure)
 
 
