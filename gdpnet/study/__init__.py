@@ -4,13 +4,37 @@ from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
 from gdpnet.study.comparison import Comparison, compare
 from gdpnet.study.streaming import Streamed, project_file
+from gdpnet.study.training import (
+    METHODS,
+    PROTOCOLS,
+    Data,
+    Grid,
+    Method,
+    Protocol,
+    Stage,
+    StudyFolder,
+    Task,
+    method_named,
+    train,
+)
 
 __all__ = [
+    "METHODS",
+    "PROTOCOLS",
     "Comparison",
+    "Data",
+    "Grid",
     "LoadedModel",
+    "Method",
+    "Protocol",
+    "Stage",
     "Streamed",
+    "StudyFolder",
+    "Task",
     "compare",
     "load_model",
+    "method_named",
     "project_file",
     "projection_summary",
+    "train",
 ]
