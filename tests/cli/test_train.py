@@ -68,7 +68,7 @@ def test_report_needs_no_training(
     ("options", "told"),
     [
         (("--methods", "base,foo"), "There is no method 'foo'; known are base, finetuned-base, penalty"),
-        (("--protocols", "quick"), "There is no protocol 'quick'; known are paper, converged"),
+        (("--protocols", "slow"), "There is no protocol 'slow'; known are paper, converged, quick"),
         (("--sizes", "12,121"), "a training size of 121 was asked for"),
         (("--sizes", "ten"), "--sizes: expected whole numbers"),
         (("--sizes", "0"), "sizes: expected whole numbers >= 2"),
