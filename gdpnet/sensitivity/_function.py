@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 from typing import Any
@@ -45,7 +44,7 @@ class Solution:
         tensor = x if isinstance(x, torch.Tensor) else None
         if not isinstance(yhat, torch.Tensor):  # only the inputs carry a gradient
             yhat = torch.empty(0)
-        y: torch.Tensor = _Project.apply(yhat, tensor, self)
+        y: torch.Tensor = _apply(yhat, tensor, self)
         return y
 
 
@@ -83,8 +82,10 @@ class _Project(torch.autograd.Function):
         return to_yhat, to_x, None
 
 
-# torch asks for the signature at every call, and finding it out takes longer than the rest.
-_Project.forward.__signature__ = inspect.signature(_Project.forward)  # type: ignore[attr-defined]
+# `Function.apply` binds the arguments to the signature of `forward` before it hands them on to
+# this, and that takes longer than everything else here. Its other work is for torch.func alone,
+# whose tensors have no memory to project.
+_apply = super(torch.autograd.Function, _Project).apply
 
 
 def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -122,12 +123,12 @@ def _through_rows(
 
 
 def _warn_of_zeros(incoming: np.ndarray, outgoing: np.ndarray) -> None:
-    if outgoing.any() or not incoming.any():
+    if np.count_nonzero(outgoing) or not np.count_nonzero(incoming):
         return
     warnings.warn(
         f"The gradient of all {len(outgoing)} samples of a batch is zero behind the projection: "
-        "the rules hold every output in place. gradient='straight_through' or "
-        "gdpnet.Mixed('qp', 'straight_through') let the loss through.",
+        "the rules hold every output in place. gradient='auto' lets through what brings "
+        "predictions nearer to the rules, gradient='straight_through' everything.",
         ZeroGradientWarning,
         stacklevel=2,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -260,6 +259,7 @@ class Derivative:
     def __init__(self, sensitivity: Sensitivity, projected: Projected) -> None:
         self.sensitivity = sensitivity
         self.projected = projected
+        self._backward: Any = None
 
     @property
     def available(self) -> bool:
@@ -267,16 +267,19 @@ class Derivative:
         projected = self.projected
         return projected.relaxation == "dnf" or projected.results.derivative is not None
 
-    @cached_property
+    @property
     def backward(self) -> Any:
         """What the sensitivity makes of the batch."""
-        return self.sensitivity.backward(self.projected)
+        if self._backward is None:  # a cached_property would take a lock
+            self._backward = self.sensitivity.backward(self.projected)
+        return self._backward
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         results = self.projected.results
         status = results.status
-        if results.plain and results.unfinished is False and status.max(initial=0) <= _PROJECTED:
+        finished = results.plain and results.unfinished is False
+        if finished and not np.count_nonzero(status > _PROJECTED):
             plain: Gradients = self.backward.vjp(gradient)
             return plain
         unusable = status == _ERROR

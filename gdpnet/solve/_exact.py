@@ -146,7 +146,7 @@ def solve(
     solver.fill(_EXACT)
     results = Results(
         y=solved.z[:, : rules.data.outputs],
-        status=_STATUS[solved.status],
+        status=_STATUS.take(solved.status),
         value=solved.distance,
         nodes=solved.nodes,
         assignment=solved.assignment,

@@ -1,7 +1,9 @@
-"""What the command line calls: loading model files, and (as they come) studies of them."""
+"""What the command line calls: loading model files, and studies of them."""
 
 from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
+from gdpnet.study.comparison import Comparison, compare
+from gdpnet.study.streaming import Streamed, project_file
 from gdpnet.study.training import (
     METHODS,
     PROTOCOLS,
@@ -19,16 +21,20 @@ from gdpnet.study.training import (
 __all__ = [
     "METHODS",
     "PROTOCOLS",
+    "Comparison",
     "Data",
     "Grid",
     "LoadedModel",
     "Method",
     "Protocol",
     "Stage",
+    "Streamed",
     "StudyFolder",
     "Task",
+    "compare",
     "load_model",
     "method_named",
+    "project_file",
     "projection_summary",
     "train",
 ]

@@ -14,9 +14,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numba import typeof
 
 from gdpnet.rules._data import Row, RuleData
 from gdpnet.rules._linear import Coefficient
+from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._clauses import Logic
 from gdpnet.solve.exact._jit import Array
 
@@ -70,6 +72,7 @@ NO_ROWS = Prepared(
     global_rows=np.zeros(0, dtype=np.int64),
     plain=False,
 )
+PREPARED = typeof(NO_ROWS)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,11 @@ class Component:
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]
+
+    @cached_property
+    def words(self) -> Array:
+        """Addresses of its rows: `unpack(words, PREPARED)` in a kernel is `prepared`."""
+        return Block(self.prepared, PREPARED).words
 
     def activity(self, active: Array) -> Array:
         """Which of the kernel's clauses apply, from those of the rules.

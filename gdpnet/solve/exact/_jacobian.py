@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gdpnet.solve._gradients import Gradients
-from gdpnet.solve.exact._arrays import Component
+from gdpnet.solve.exact._arrays import PREPARED, Component
+from gdpnet.solve.exact._block import unpack
 from gdpnet.solve.exact._engine import Instance, Solved
 from gdpnet.solve.exact._jit import Array, jit
 from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
@@ -54,8 +55,8 @@ def by_component(
     """
     # An output in no row follows its prediction, or rests on a bound and moves with nothing.
     follows = solved.follows
-    yhat = np.zeros_like(gradient) if follows is None else np.where(follows, gradient, 0.0)
-    found = Gradients(yhat, np.zeros_like(instance.bound), np.zeros_like(instance.varying))
+    yhat = np.zeros(gradient.shape) if follows is None else np.where(follows, gradient, 0.0)
+    found = Gradients(yhat, np.zeros(instance.bound.shape), np.zeros(instance.varying.shape))
     for index, (component, _) in enumerate(solved.parts):
         size, n, outputs = len(gradient), len(component.columns), component.outputs
         if n == solved.z.shape[1]:  # nothing to take apart
@@ -105,10 +106,10 @@ class FactoredJacobian:
         Args:
             gradient: (B, d).
         """
-        details = [detail for _, detail in self.solved.parts]
+        parts = self.solved.parts
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
-            _vjp(component.prepared, given.varying, details[index], given.z, given.gradient, *to)
+            _vjp(component.words, given.varying, parts[index][1], given.z, given.gradient, *to)
 
         return by_component(self.instance, self.solved, gradient, one)
 
@@ -124,8 +125,9 @@ class FactoredJacobian:
 
 
 @jit
-def _vjp(prepared, varying, detail, z, gradient, to_yhat, to_bound, to_varying):
+def _vjp(words, varying, detail, z, gradient, to_yhat, to_bound, to_varying):
     """See `FactoredJacobian`; everything over the columns and rows of one component."""
+    prepared = unpack(words, PREPARED)
     size, n = z.shape
     m = prepared.equality.size
     outputs = to_yhat.shape[1]
