@@ -14,14 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._blocks import box
 from gdpnet.convexify.program._layouts import Layouts, layouts_of
 from gdpnet.rules._batch import Batch
 from gdpnet.rules._data import RuleData
-from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
@@ -244,25 +242,14 @@ class RelaxedBatch:
         results = self.results
         if not self.rules.is_plain:
             return judge(self.rules, self.x, results, samples, tol)
-        data, table = self.rules.data, self.rules.table
-        some = self.instance.take(samples)
-        y = torch.from_numpy(results.y[samples])
-        values = RowValues(
-            shared=table.shared,
-            varying=table.varying,
-            coefficients=torch.from_numpy(some.varying[:, :, : len(data.columns)]),
-            bound=torch.from_numpy(some.bound[:, : len(data.rows)]),
-            equality=table.equality,
+        from gdpnet.solve.lifted import Judge
+
+        holds: Array = self.rules.kept("judge", Judge)(
+            *(samples, self.instance, self.active, results.y, tol),
+            *(results.assignment, self.violation),
         )
-        residual = values.residual(y)
-        satisfaction = self.rules.satisfaction
-        booleans = satisfaction.of_booleans(residual, torch.from_numpy(some.active))
-        violation = satisfaction.of_rules(booleans, torch.from_numpy(self.active[samples]))
-        holds = (violation <= tol).all(1) & (satisfaction.of_globals(residual, y) <= tol)
-        results.assignment[samples] = (booleans <= tol).numpy()
-        self.violation[samples] = violation.numpy()
-        results.status[samples[~holds.numpy()]] = Status.RELAXED
-        return holds.numpy()
+        results.status[samples[~holds]] = Status.RELAXED
+        return holds
 
     def broken(self, samples: Array) -> Array:
         """Which rules samples break, bool `samples x rules`."""

@@ -7,9 +7,11 @@
 | `_kernel` | the loop over samples |
 | `_engine` | batches and threads |
 | `_jacobian` | derivatives from the final basis |
+| `_judge` | which rules hold at a point |
 """
 
 from gdpnet.solve.lifted._engine import LiftedEngine, LiftedSolved
+from gdpnet.solve.lifted._judge import Judge
 from gdpnet.solve.lifted._kernel import NO_BLOCK
 
-__all__ = ["NO_BLOCK", "LiftedEngine", "LiftedSolved"]
+__all__ = ["NO_BLOCK", "Judge", "LiftedEngine", "LiftedSolved"]
