@@ -5,7 +5,6 @@ import logging
 
 from gdpnet import nn
 from gdpnet.convexify import Plan
-from gdpnet.convexify._draw import plot_rule_graph
 from gdpnet.convexify.graph import interaction_graph
 from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
@@ -18,6 +17,13 @@ from gdpnet.errors import (
     ZeroGradientWarning,
 )
 from gdpnet.nn import ProjectionLayer
+from gdpnet.plot import (
+    plot_lifted,
+    plot_region,
+    plot_rule_graph,
+    plot_satisfaction,
+    plot_sizes,
+)
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -86,7 +92,11 @@ __all__ = [
     "nn",
     "none_of",
     "plan_basic_steps",
+    "plot_lifted",
+    "plot_region",
     "plot_rule_graph",
+    "plot_satisfaction",
+    "plot_sizes",
     "project",
     "relu",
     "rule",

@@ -9,16 +9,26 @@ import networkx as nx
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError, RuleError
+from gdpnet.plot._style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    QUIET,
+    SKY,
+    VERMILION,
+    YELLOW,
+    axes_of,
+    counted,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours that are told apart also without colour vision (Okabe and Ito); hatching and labels say
-# the same.
-_INK, _PAPER, _QUIET = "#1b1b1b", "#ffffff", "#9a9a9a"
-_RING, _EDGE = "#0072B2", "#33566b"
-_EMPTY = "#D55E00"
-_CLUSTERS = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#F0E442", "#0072B2")
+_RING, _EDGE, _EMPTY = BLUE, "#33566b", VERMILION
+_CLUSTERS = (ORANGE, SKY, GREEN, PURPLE, YELLOW, BLUE)
 _HATCHES = ("///", "...", "\\\\\\", "xxx", "ooo", "+++")
 
 _RADIUS = 0.085  # of a node, where the circle of rules has radius 1
@@ -49,14 +59,13 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
-        >>> from gdpnet.convexify._draw import plot_rule_graph
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var([1, 2], bounds=(0, 10))
         >>> m.a = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7))
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
         >>> graph = gdpnet.interaction_graph(rules)
-        >>> ax = plot_rule_graph(graph, plan=gdpnet.plan_basic_steps(rules, budget=4))
+        >>> ax = gdpnet.plot_rule_graph(graph, plan=gdpnet.plan_basic_steps(rules, budget=4))
         >>> ax.get_title(loc="left")
         '2 rules, 1 interaction'
     """
@@ -64,16 +73,8 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
         raise InputError(
             f"graph: expected a graph from interaction_graph, got {type(graph).__name__}."
         )
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise InputError(
-            "Pictures need matplotlib, which is not installed. pip install 'gdpnet[plot]'"
-        ) from None
-
     clusters = _clusters_of(graph, plan)
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(9.2, 5.6), layout="constrained")
+    ax = axes_of(ax, (9.2, 5.6))
     place = _places(graph, clusters)
     _draw_clusters(ax, clusters, place)
     _draw_edges(ax, graph, place)
@@ -83,13 +84,9 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
     _label(ax, graph, place)
     lines = graph.number_of_edges()
     ax.set_title(
-        f"{_counted(len(graph), 'rule')}, {_counted(lines, 'interaction')}", fontsize=11, loc="left"
+        f"{counted(len(graph), 'rule')}, {counted(lines, 'interaction')}", fontsize=11, loc="left"
     )
     return ax
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _clusters_of(graph: nx.Graph[str], plan: Plan | None) -> list[tuple[str, ...]]:
@@ -206,9 +203,9 @@ def _thickest(graph: nx.Graph[str]) -> float:
 def _line(edge: dict[str, Any], largest: float, thickest: float) -> tuple[Any, float, Any]:
     """Style, width and colour of an edge; light lines are pale, so that heavy ones stand out."""
     if not edge["together"]:
-        return (0, (1, 3)), 0.9, _QUIET
+        return (0, (1, 3)), 0.9, QUIET
     if not edge["weight"]:
-        return (0, (5, 3)), 0.8, _QUIET
+        return (0, (5, 3)), 0.8, QUIET
     share = edge["weight"] / largest
     return "-", max(_THINNEST * thickest / _THICKEST, thickest * share), (_EDGE, 0.4 + 0.6 * share)
 
@@ -218,7 +215,7 @@ def _pie(ax: Axes, centre: tuple[float, float], radius: float, share: float, zor
     from matplotlib.patches import Circle, Wedge
 
     ax.add_patch(
-        Circle(centre, radius, facecolor=_PAPER, edgecolor=_INK, linewidth=0.7, zorder=zorder)
+        Circle(centre, radius, facecolor=PAPER, edgecolor=INK, linewidth=0.7, zorder=zorder)
     )
     ax.add_patch(
         Wedge(centre, radius, 90 - 360 * share, 90, facecolor=_EMPTY, linewidth=0, zorder=zorder)
@@ -230,12 +227,12 @@ def _draw_nodes(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, fl
 
     for name, node in graph.nodes(data=True):
         ring = {"facecolor": _RING, "linewidth": 0, "zorder": 5}
-        disc = {"facecolor": _PAPER, "edgecolor": _QUIET, "linewidth": 0.8, "zorder": 4}
+        disc = {"facecolor": PAPER, "edgecolor": QUIET, "linewidth": 0.8, "zorder": 4}
         ax.add_patch(Circle(place[name], _RADIUS, **disc))
         start = 90 - 360 * node["active"]
         ax.add_patch(Wedge(place[name], _RADIUS, start, 90, width=0.33 * _RADIUS, **ring))
         inside: dict[str, Any] = {"ha": "center", "va": "center_baseline", "zorder": 6}
-        ax.text(*place[name], str(node["disjuncts"]), color=_INK, fontsize=9, **inside)
+        ax.text(*place[name], str(node["disjuncts"]), color=INK, fontsize=9, **inside)
 
 
 def _label(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, float]]) -> None:
@@ -245,7 +242,7 @@ def _label(ax: Axes, graph: nx.Graph[str], place: dict[str, tuple[float, float]]
     texts = []
     for name, node in graph.nodes(data=True):
         x, y = place[name]
-        style: dict[str, Any] = {"fontsize": 9.5, "color": _INK, "zorder": 6}
+        style: dict[str, Any] = {"fontsize": 9.5, "color": INK, "zorder": 6}
         share = f"{100 * node['active']:.0f} %"
         if len(graph) == 1:
             x, y, text = 0.0, -1.5 * _RADIUS, f"{name}\nactive {share}"
@@ -286,11 +283,11 @@ def _explain(ax: Axes, graph: nx.Graph[str], clusters: list[tuple[str, ...]]) ->
     from matplotlib.patches import Patch
 
     if not len(graph):
-        ax.text(0, 0, "no rules", ha="center", va="center", fontsize=12, color=_INK)
+        ax.text(0, 0, "no rules", ha="center", va="center", fontsize=12, color=INK)
         return
     handles: list[Any] = [
-        Line2D([], [], marker="$2$", markersize=7, color=_INK, linestyle=""),
-        Line2D([], [], marker="o", markersize=10, markerfacecolor=_PAPER, markeredgecolor=_RING,
+        Line2D([], [], marker="$2$", markersize=7, color=INK, linestyle=""),
+        Line2D([], [], marker="o", markersize=10, markerfacecolor=PAPER, markeredgecolor=_RING,
                markeredgewidth=3, linestyle=""),
     ]  # fmt: skip
     labels = ["number of disjuncts", "ring: share of samples\nin which the rule is active"]
@@ -306,15 +303,15 @@ def _explain(ax: Axes, graph: nx.Graph[str], clusters: list[tuple[str, ...]]) ->
             handles.append(Line2D([], [], color=colour, linewidth=width))
             labels.append(text.format(share * largest))
     if any(edge["together"] and not edge["weight"] for edge in edges):
-        handles.append(Line2D([], [], color=_QUIET, linestyle=(0, (5, 3))))
+        handles.append(Line2D([], [], color=QUIET, linestyle=(0, (5, 3))))
         labels.append("active together, nothing gained")
     if any(not edge["together"] for edge in edges):
-        handles.append(Line2D([], [], color=_QUIET, linestyle=(0, (1, 3))))
+        handles.append(Line2D([], [], color=QUIET, linestyle=(0, (1, 3))))
         labels.append("never active together")
     if any(edge["empty"] > 0 and edge["together"] > 0 for edge in edges):
         handles.append(Line2D([], [], marker="o", markersize=7, markerfacecolor=_EMPTY,
-                              markeredgecolor=_INK, fillstyle="right", linestyle="",
-                              markerfacecoloralt=_PAPER))  # fmt: skip
+                              markeredgecolor=INK, fillstyle="right", linestyle="",
+                              markerfacecoloralt=PAPER))  # fmt: skip
         labels.append("share of pairs of disjuncts\nthat are empty")
     for k in range(len(clusters)):
         colour = _CLUSTERS[k % len(_CLUSTERS)]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-import matplotlib as mpl
 import networkx as nx
 import pyomo.environ as pyo
 import pytest
@@ -18,20 +16,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Polygon
 
 import gdpnet
-from gdpnet import Plan
-from gdpnet.convexify._draw import plot_rule_graph
+from gdpnet import Plan, plot_rule_graph
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
-
-
-@pytest.fixture(autouse=True)
-def without_a_screen() -> Iterator[None]:
-    before = mpl.get_backend()
-    pyplot.switch_backend("Agg")
-    yield
-    pyplot.close("all")
-    pyplot.switch_backend(before)
 
 
 def graph_of(folder: str, **arguments: object) -> nx.Graph:

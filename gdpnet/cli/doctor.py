@@ -1,0 +1,143 @@
+"""`gdpnet doctor`: whether what gdpnet needs is there and works."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from gdpnet.cli._common import make_console, version_of
+
+# Distribution names; all but gurobipy are needed by the library's core.
+_PACKAGES = (
+    "gdpnet",
+    "pyomo",
+    "torch",
+    "numpy",
+    "scipy",
+    "numba",
+    "highspy",
+    "gurobipy",
+    "networkx",
+)
+_OPTIONAL = frozenset({"gurobipy"})
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of `gdpnet doctor`.
+
+    Attributes:
+        name: What was looked at.
+        ok: Whether it works.
+        detail: The version, what a licence allows, or what is wrong and what to do.
+        core: Whether gdpnet is of no use without it.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    core: bool = True
+
+
+def doctor() -> None:
+    """Versions, solvers and what their licences allow, threads. Exit code 1 if the core fails."""
+    console = make_console()
+    console.print(f"Python {platform.python_version()}, {escape(platform.platform())}")
+    checks = [*_check_packages(), _check_highs(), _check_gurobi(), _check_threads()]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for check in checks:
+        mark = "[green]ok[/]" if check.ok else "[red]fails[/]" if check.core else "[yellow]no[/]"
+        table.add_row(mark, escape(check.name), escape(check.detail))
+    console.print(table)
+    broken = [check.name for check in checks if check.core and not check.ok]
+    if broken:
+        console.print(f"gdpnet cannot work here: {escape(', '.join(broken))}.", style="red")
+        raise typer.Exit(1)
+    console.print("All that gdpnet needs works.")
+
+
+def _check_packages() -> list[Check]:
+    checks = []
+    for name in _PACKAGES:
+        core = name not in _OPTIONAL
+        try:
+            importlib.import_module("pyomo.environ" if name == "pyomo" else name)
+        except Exception as error:  # a broken binary wheel raises more than ImportError
+            reason = f"{type(error).__name__}: {error}"
+            checks.append(Check(name, False, f"cannot be imported ({reason})", core))
+        else:
+            checks.append(Check(name, True, version_of(name) or "version unknown", core))
+    return checks
+
+
+def _check_highs() -> Check:
+    """Solve max x + y, x + 2y <= 6, x <= 4, y <= 3: 5 at (4, 1)."""
+    try:
+        import highspy
+
+        solver = highspy.Highs()
+        solver.silent()
+        x, y = solver.addVariable(0, 4), solver.addVariable(0, 3)
+        solver.addConstr(x + 2 * y <= 6)
+        solver.maximize(x + y)
+        value = solver.getObjectiveValue()
+    except Exception as error:
+        return Check("HiGHS", False, f"{type(error).__name__}: {error}")
+    if abs(value - 5) > 1e-9:
+        return Check("HiGHS", False, f"a small LP has optimum 5, but it says {value}")
+    return Check("HiGHS", True, "solves; LP and MILP of any size, no licence needed")
+
+
+def _check_gurobi() -> Check:
+    try:
+        import gurobipy
+    except Exception as error:
+        return Check("Gurobi", False, f"gurobipy cannot be imported ({error})", core=False)
+    try:
+        with gurobipy.Env(empty=True) as env:
+            env.setParam("OutputFlag", 0)
+            env.start()
+            with gurobipy.Model(env=env) as small:
+                small.addVar(ub=1.0, obj=-1.0)
+                small.optimize()
+                expires = _gurobi_expiry(small)
+            # The licence in the wheel takes at most 2000 variables and 2000 constraints.
+            with gurobipy.Model(env=env) as large:
+                large.addVars(2001)
+                try:
+                    large.optimize()
+                except gurobipy.GurobiError as error:
+                    if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                        raise
+                    limits = "size-limited licence: at most 2000 variables and 2000 constraints"
+                else:
+                    limits = "full licence: models of any size"
+    except gurobipy.GurobiError as error:
+        return Check("Gurobi", False, f"no usable licence: {error}", core=False)
+    return Check("Gurobi", True, f"solves; {limits}{expires}", core=False)
+
+
+def _gurobi_expiry(model: Any) -> str:
+    # YYYYMMDD as a number; 99999999 stands for a licence without end.
+    digits = str(model.LicenseExpiration)
+    if len(digits) != 8 or digits == "99999999":
+        return ""
+    return f", until {digits[:4]}-{digits[4:6]}-{digits[6:]}"
+
+
+def _check_threads() -> Check:
+    cores = os.cpu_count() or 1
+    try:
+        import torch
+    except Exception:  # told above already
+        return Check("threads", True, f"{cores} cores", core=False)
+    return Check(
+        "threads", True, f"{cores} cores, torch uses {torch.get_num_threads()}", core=False
+    )

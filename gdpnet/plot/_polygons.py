@@ -1,0 +1,200 @@
+"""Exact polygons: the shadow of a polyhedron on two of its variables, the outline of a union."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gdpnet.errors import SolverError
+from gdpnet.solve import _highs
+
+if TYPE_CHECKING:
+    import highspy
+
+Array = np.ndarray
+
+# Of the picture's width: points nearer to a line than this lie on it.
+_FLAT = 1e-9
+# Of the picture's width: how far beside a line it is looked whether a set goes on there.
+_ASIDE = 1e-6
+
+
+def shadow(model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> Array:
+    """Corners of the projection of a polyhedron onto two of its variables.
+
+    A linear program finds the outermost point in a direction. Starting from four of them, the
+    normal of each side found so far either finds a point further out or proves the side.
+
+    Args:
+        model: the polyhedron, bounded in the two variables; its costs are overwritten.
+        columns: the two variables.
+        size: extent of the picture in both, `2`: what is small is judged by it.
+
+    Returns:
+        `corners x 2`, counterclockwise; one or two of them where it is a point or a segment, none
+        where the polyhedron is empty.
+    """
+    outermost = _Outermost(model, columns, size)
+    found = outermost(np.array([1.0, 0.0]))
+    if found is None:
+        return np.zeros((0, 2))
+    points = [found]
+    for direction in ((0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)):
+        point = outermost(np.array(direction))
+        assert point is not None  # it was feasible before
+        points.append(point)
+    around: list[Array] = []
+    for one, other in zip(points, [*points[1:], points[0]], strict=True):
+        around += [one, *_between(outermost, one, other)]
+    return convex_hull(np.array(around)) * size
+
+
+def _between(outermost: _Outermost, one: Array, other: Array) -> list[Array]:
+    """Corners between two points of the boundary, counterclockwise."""
+    along = other - one
+    length = np.linalg.norm(along)
+    if length < _FLAT:
+        return []
+    normal = np.array([along[1], -along[0]]) / length
+    point = outermost(normal)
+    if point is None or normal @ (point - one) < _FLAT:
+        return []
+    return [*_between(outermost, one, point), point, *_between(outermost, point, other)]
+
+
+class _Outermost:
+    """The outermost point of a polyhedron in a direction, in units of the picture's size."""
+
+    def __init__(self, model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> None:
+        import highspy
+
+        self._columns = np.array(columns, dtype=np.int32)
+        self._size = size
+        self._solver = _highs.new_solver(presolve="off")  # the last basis is worth more
+        self._solver.passModel(model)
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._infeasible = highspy.HighsModelStatus.kInfeasible
+
+    def __call__(self, direction: Array) -> Array | None:
+        self._solver.changeColsCost(2, self._columns, -direction / self._size)
+        for again in (False, True):
+            if again:  # the old basis may have led it astray
+                self._solver.clearSolver()
+            self._solver.run()
+            if self._solver.getModelStatus() == self._optimal:
+                point = np.array(self._solver.getSolution().col_value)[self._columns]
+                return point / self._size
+        if self._solver.getModelStatus() == self._infeasible:
+            return None
+        raise SolverError(
+            f"HiGHS could not find the outline of a region ({self._solver.getModelStatus()})."
+        )
+
+
+def convex_hull(points: Array) -> Array:
+    """Corners of the hull of points, `n x 2`, counterclockwise; points on a side are no corners."""
+    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
+    apart = np.r_[True, (np.abs(np.diff(ordered, axis=0)) > _FLAT).any(1)]
+    ordered = ordered[apart]
+    if len(ordered) < 3:
+        return ordered
+    lower, upper = _chain(ordered), _chain(ordered[::-1])
+    return np.array([*lower[:-1], *upper[:-1]])
+
+
+def _chain(ordered: Array) -> list[Array]:
+    kept: list[Array] = []
+    for point in ordered:
+        while len(kept) > 1:
+            along, turn = point - kept[-2], kept[-1] - kept[-2]
+            if along[1] * turn[0] - along[0] * turn[1] > _FLAT * np.linalg.norm(along):
+                break
+            kept.pop()
+        kept.append(point)
+    return kept
+
+
+def inside(corners: Array, points: Array, slack: float = 0.0) -> Array:
+    """Which points lie in a convex polygon, a segment or a point.
+
+    Args:
+        corners: counterclockwise, as `shadow` gives them.
+        points: `n x 2`.
+        slack: distance that points may be outside.
+
+    Returns:
+        bool `n`.
+    """
+    if len(corners) == 1:
+        return np.linalg.norm(points - corners[0], axis=1) <= slack
+    good = np.ones(len(points), dtype=bool)
+    for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        along = (other - one) / np.linalg.norm(other - one)
+        beside = points - one
+        good &= along[0] * beside[:, 1] - along[1] * beside[:, 0] >= -slack
+        if len(corners) == 2:  # both sides of a segment; its ends bound it as well
+            good &= beside @ along >= -slack
+    return good
+
+
+def without_covered(polygons: Sequence[Array], size: Array) -> list[Array]:
+    """Polygons that are no part of another one."""
+    kept: list[Array] = []
+    for corners in sorted(polygons, key=lambda c: -area(c)):
+        if not any(inside(k / size, corners / size, _FLAT).all() for k in kept):
+            kept.append(corners)
+    return kept
+
+
+def area(corners: Array) -> float:
+    """Area of a polygon."""
+    x, y = corners.T
+    return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+
+
+def outline(polygons: Sequence[Array], size: Array) -> list[Array]:
+    """The sides of a union of convex polygons, without what lies inside of it.
+
+    Args:
+        polygons: each `corners x 2`, counterclockwise.
+        size: extent of the picture, `2`.
+
+    Returns:
+        Segments, each `2 x 2`.
+    """
+    scaled = [corners / size for corners in polygons]
+    sides = [
+        (one, other)
+        for corners in scaled
+        if len(corners) > 1
+        for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True)
+    ]
+    found = []
+    for one, other in sides:
+        along = other - one
+        cuts = sorted({0.0, 1.0, *(t for a, b in sides for t in _crossing(one, along, a, b))})
+        normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
+        for start, end in pairwise(cuts):
+            middle = one + (start + end) / 2 * along
+            beside = np.array([middle + _ASIDE * normal, middle - _ASIDE * normal])
+            if (end - start) * np.linalg.norm(along) < _ASIDE:
+                continue
+            covered = [inside(c, beside) for c in scaled if len(c) > 2]
+            if not (covered and np.any(covered, axis=0).all()):
+                found.append(np.array([one + start * along, one + end * along]) * size)
+    return found
+
+
+def _crossing(one: Array, along: Array, a: Array, b: Array) -> list[float]:
+    """Where the line of a side meets another side, and where that ends on it."""
+    to = b - a
+    cross = along[0] * to[1] - along[1] * to[0]
+    if abs(cross) < _FLAT * np.linalg.norm(along) * np.linalg.norm(to):
+        ends = [float((p - one) @ along / (along @ along)) for p in (a, b)]
+        return [t for t in ends if 0 < t < 1]
+    gap = a - one
+    t = float((gap[0] * to[1] - gap[1] * to[0]) / cross)
+    return [t] if 0 < t < 1 else []

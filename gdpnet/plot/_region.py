@@ -1,0 +1,355 @@
+"""Rules in the plane of two outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.errors import InputError
+from gdpnet.plot._polygons import outline
+from gdpnet.plot._sets import Relaxation, RulesAt, name_of
+from gdpnet.plot._style import GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted, series
+from gdpnet.rules._atoms import format_number
+from gdpnet.rules._batch import as_batch
+from gdpnet.rules.model import RuleModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_NOTE = (
+    "An outline is the shadow of a lifted set on these outputs.\n"
+    "The layer minimises the distance over the lifted set, not over the outline."
+)
+_LISTED = 4  # active rules named in the title
+_TOLERANCE = 1e-6  # of rules.satisfied
+
+
+def plot_region(
+    rules: RuleModel,
+    x: Any = None,
+    outputs: Sequence[int | str] | None = None,
+    relaxation: Relaxation | Sequence[Relaxation] | None = "dnf",
+    at: Mapping[int | str, float] | None = None,
+    yhat: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw where rules hold in the plane of two outputs, what relaxations make of it, projections.
+
+    The hatched region is exact: the union of the products of the active rules, with global
+    constraints and bounds. An outline is the shadow of a relaxation's lifted set on the two
+    outputs: for the DNF the hull of the region, for the CNF the intersection of the hulls of the
+    single rules, each with the global constraints inside. It is not what the layer minimises over:
+    that set has the distance as a further dimension, so its nearest point can break no rule (DNF)
+    although the outline contains points that do.
+
+    A model with more than two outputs is shown in the plane where the others have the values `at`.
+
+    Args:
+        rules: the rules.
+        x: inputs of one sample, `p`; None where there are none.
+        outputs: the two outputs, by name or index; the first two where not given.
+        relaxation: `"cnf"`, `"dnf"`, a `Plan`, several of them, or None for the region alone.
+        at: values of the other outputs, by name or index; where not given, those of the projection
+            of `yhat` (of the first relaxation).
+        yhat: a prediction, `d`, or several, `batch x d`. An arrow leads to each projection; a cross
+            marks one that breaks a rule.
+        ax: where to draw; a new figure where not given.
+
+    Returns:
+        The axes. Patches carry a gid: "region", and "outline of " with the relaxation's name.
+
+    Example:
+        >>> import gdpnet, pyomo.environ as pyo
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var([1, 2], bounds=(0, 10))
+        >>> m.a = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7))
+        >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> ax = gdpnet.plot_region(rules, relaxation=["cnf", "dnf"], yhat=[4.5, 2.0])
+        >>> ax.get_xlabel(), ax.get_title(loc="left")
+        ('y[1]', '2 rules active: a, b')
+    """
+    here = RulesAt(rules, x)
+    pair = _pair(rules, outputs)
+    here.refuse_unbounded(pair)
+    names = _relaxations(relaxation)
+    arrows = _project(here, yhat, names)
+    values = _others(rules, pair, at, arrows)
+    ax = axes_of(ax, (6.6, 6.4))
+
+    region = here.union(pair, values)
+    _draw_region(ax, region, here.size(pair))
+    for k, (name, chosen) in enumerate(names.items()):
+        _draw_outline(ax, here.relaxed(chosen, pair, values), name, k)
+    _draw_arrows(ax, pair, arrows)
+    _frame(ax, here, pair, region, values, outlines=bool(names))
+    return ax
+
+
+# ---- arguments --------------------------------------------------------------------------------
+
+
+def _output(rules: RuleModel, which: Any, what: str) -> int:
+    names = rules.output_names
+    if isinstance(which, str) and which in names:
+        return names.index(which)
+    if isinstance(which, Integral) and not isinstance(which, bool) and 0 <= int(which) < len(names):
+        return int(which)
+    raise InputError(
+        f"{what}: {which!r} is no output of this model ({', '.join(names[:8])}); give a name or an "
+        f"index from 0 to {len(names) - 1}."
+    )
+
+
+def _pair(rules: RuleModel, outputs: Any) -> tuple[int, int]:
+    if outputs is None:
+        if rules.data.outputs < 2:
+            raise InputError(
+                f"outputs: a region needs two outputs, and this model has {rules.output_names[0]} "
+                "alone. Draw it with plot_lifted."
+            )
+        return 0, 1
+    if isinstance(outputs, str) or not isinstance(outputs, Sequence) or len(outputs) != 2:
+        raise InputError(f"outputs: expected two names or indices, got {outputs!r}.")
+    one, other = (_output(rules, which, "outputs") for which in outputs)
+    if one == other:
+        raise InputError(f"outputs: expected two different ones, got {outputs!r}.")
+    return one, other
+
+
+def _relaxations(relaxation: Any) -> dict[str, Relaxation]:
+    if relaxation is None:
+        return {}
+    several = [relaxation] if isinstance(relaxation, (str, Plan)) else relaxation
+    if not isinstance(several, Sequence):
+        name_of(relaxation)  # raises
+    return {name_of(one): one for one in several}
+
+
+@dataclass(frozen=True)
+class _Arrows:
+    """Predictions and their projections by one relaxation, each `batch x d`."""
+
+    name: str
+    yhat: np.ndarray
+    y: np.ndarray
+    broken: list[str]
+    conflict: np.ndarray
+
+
+def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[_Arrows]:
+    if yhat is None:
+        return []
+    from gdpnet.solve import Status, project
+
+    rules = here.rules
+    given = as_batch(here.x, yhat, rules.input_names, rules.output_names, y_name="yhat")
+    found = []
+    for name, relaxation in (names or {"projection": "dnf"}).items():
+        projection = project(rules, given.y, given.x, relaxation=relaxation)
+        violation = rules.violation(given.x, projection.y) > _TOLERANCE
+        conflict = (projection.status == Status.CONFLICT).numpy()
+        found.append(
+            _Arrows(
+                name,
+                given.y.numpy(),
+                projection.y.numpy(),
+                [_breaks(rules, row) for row in violation.tolist()],
+                conflict,
+            )
+        )
+    return found
+
+
+def _breaks(rules: RuleModel, broken: list[bool]) -> str:
+    names = [name for name, bad in zip(rules.names, broken, strict=True) if bad]
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
+def _others(
+    rules: RuleModel, pair: tuple[int, int], at: Any, arrows: list[_Arrows]
+) -> dict[int, float]:
+    others = [j for j in range(rules.data.outputs) if j not in pair]
+    names = ", ".join(rules.output_names[j] for j in others)
+    if at is None:
+        if not others:
+            return {}
+        if not arrows or len(arrows[0].y) != 1:
+            raise InputError(
+                f"at: a picture of two outputs needs values of the others ({names}). Give them as "
+                "at={name: value}, or one prediction yhat, whose projection has them."
+            )
+        return {j: float(arrows[0].y[0, j]) for j in others}
+    if not isinstance(at, Mapping):
+        raise InputError(f"at: expected values of {names or 'no output'} by name, got {at!r}.")
+    values = {_output(rules, which, "at"): value for which, value in at.items()}
+    for j, value in values.items():
+        if not isinstance(value, Real) or not np.isfinite(float(value)):
+            raise InputError(
+                f"at: expected a finite number for {rules.output_names[j]}, got {value!r}."
+            )
+    if set(values) != set(others):
+        given = ", ".join(rules.output_names[j] for j in values)
+        raise InputError(
+            f"at: expected values of {names or 'no output'}, the outputs that are no axis; got "
+            f"{given or 'none'}."
+        )
+    return {j: float(values[j]) for j in others}
+
+
+# ---- marks ------------------------------------------------------------------------------------
+
+
+def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray) -> None:
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if not polygons:
+        return
+    # One path, so that overlaps are not darker; all turn the same way, so that none is a hole.
+    path = Path.make_compound_path(
+        *(Path(np.vstack([c, c[:1]]), closed=True) for c in polygons if len(c))
+    )
+    ax.add_patch(
+        PathPatch(
+            path,
+            facecolor=(GREEN, 0.28),
+            edgecolor=(GREEN, 0.9),
+            hatch="////",
+            linewidth=0,
+            zorder=1,
+            gid="region",
+            label="all active rules hold",
+        )
+    )
+    ax.add_collection(
+        LineCollection(outline(polygons, size), colors=GREEN, linewidths=1.4, zorder=2)
+    )
+    points = [c[0] for c in polygons if len(c) == 1]
+    if points:
+        ax.plot(*np.array(points).T, "o", color=GREEN, markersize=5, zorder=2)
+
+
+def _draw_outline(ax: Axes, corners: np.ndarray, name: str, k: int) -> None:
+    from matplotlib.patches import Polygon
+
+    if not len(corners):
+        return
+    style = series(k)
+    ax.add_patch(
+        Polygon(
+            corners,
+            fill=False,
+            edgecolor=style.colour,
+            linestyle=style.dash,
+            linewidth=2.0,
+            joinstyle="round",
+            zorder=3 - 0.1 * k,
+            gid=f"outline of {name}",
+            label=f"{name}: shadow of its lifted set",
+        )
+    )
+
+
+def _draw_arrows(ax: Axes, pair: tuple[int, int], arrows: list[_Arrows]) -> None:
+    if not arrows:
+        return
+    columns = list(pair)
+    told: dict[tuple[float, ...], list[str]] = {}
+    way: dict[tuple[float, ...], np.ndarray] = {}
+    for k, each in enumerate(arrows):
+        colour = series(k).colour if each.name != "projection" else INK
+        for before, after, broken, conflict in zip(
+            each.yhat, each.y, each.broken, each.conflict, strict=True
+        ):
+            start, end = before[columns], after[columns]
+            arrow = {"arrowstyle": "-|>", "lw": 1.6, "color": colour, "shrinkA": 4, "shrinkB": 3}
+            ax.annotate("", end, start, arrowprops=arrow, zorder=5)
+            mark = "X" if broken or conflict else "o"
+            ax.plot(*end, mark, color=VERMILION if mark == "X" else INK, markersize=7, zorder=6,
+                    markeredgecolor=PAPER, markeredgewidth=0.8)  # fmt: skip
+            place = tuple(np.round(end, 9).tolist())
+            way[place] = end - start
+            text = "no point satisfies the rules" if conflict else f"breaks {broken}"
+            told.setdefault(place, []).append(
+                f"{each.name} {text}" if broken or conflict else each.name
+            )
+    for before in arrows[0].yhat:
+        ax.plot(*before[columns], "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=6)
+    if len(arrows[0].yhat) == 1:  # with several predictions the legend has to do
+        _say(ax, arrows[0].yhat[0][columns], "prediction", -sum(way.values(), np.zeros(2)))
+        highest = max(told, key=lambda place: place[1])
+        for place, words in told.items():
+            # Labels of points close to each other go apart.
+            above = way[place][1] >= 0 if len(told) == 1 else place == highest
+            side = np.array([way[place][0], 1.0 if above else -1.0])
+            _say(ax, np.array(place), ", ".join(words), side)
+    ax.plot([], [], "o", color=PAPER, markeredgecolor=INK, label="prediction")
+    ax.plot([], [], "o", color=INK, label="projection")
+    if any(broken for each in arrows for broken in each.broken):
+        ax.plot([], [], "X", color=VERMILION, label="projection that breaks a rule")
+
+
+def _say(ax: Axes, place: np.ndarray, text: str, way: np.ndarray) -> None:
+    """A label beside a point, on the side that an arrow leaves free."""
+    right, above = way[0] >= 0, way[1] >= 0
+    ax.annotate(
+        text,
+        (place[0], place[1]),
+        xytext=(8 if right else -8, 8 if above else -8),
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="bottom" if above else "top",
+        fontsize=SMALL,
+        color=INK,
+        zorder=7,
+        bbox={"facecolor": PAPER, "alpha": 0.85, "linewidth": 0, "pad": 1.2},
+    )
+
+
+def _frame(
+    ax: Axes,
+    here: RulesAt,
+    pair: tuple[int, int],
+    region: list[np.ndarray],
+    values: Mapping[int, float],
+    outlines: bool,
+) -> None:
+    names, size = here.rules.output_names, here.size(pair)
+    middle = (here.lower[list(pair)] + here.upper[list(pair)]) / 2
+    (left, right), (bottom, top) = np.stack([middle - 0.54 * size, middle + 0.54 * size], axis=1)
+    for line in ax.lines:  # predictions may lie outside of the bounds
+        for u, v in np.asarray(line.get_xydata()).tolist():
+            left, right = min(left, u - 0.06 * size[0]), max(right, u + 0.06 * size[0])
+            bottom, top = min(bottom, v - 0.06 * size[1]), max(top, v + 0.06 * size[1])
+    ax.set_xlim(left, right)
+    ax.set_ylim(bottom, top)
+    ax.set_xlabel(names[pair[0]])
+    ax.set_ylabel(names[pair[1]])
+    if 0.5 <= size[0] / size[1] <= 2.0:
+        ax.set_aspect("equal")
+    listed = ", ".join(here.active[:_LISTED]) + (", ..." if len(here.active) > _LISTED else "")
+    title = f"{counted(len(here.active), 'rule')} active" + (f": {listed}" if listed else "")
+    if values:
+        title += "\nin the plane " + ", ".join(
+            f"{names[j]} = {format_number(value)}" for j, value in values.items()
+        )
+    ax.set_title(title, fontsize=11, loc="left")
+    if not region:
+        where = " in this plane" if values else ""
+        text = f"no point{where}\nsatisfies the active rules"
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 7}
+        ax.text(middle[0], middle[1], text, color=INK, fontsize=11, **centred)
+    if ax.get_legend_handles_labels()[0]:
+        legend = ax.legend(
+            *(ax.get_legend_handles_labels()),
+            loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False, fontsize=SMALL,
+            title=_NOTE if outlines else None, title_fontsize=SMALL, alignment="left",
+        )  # fmt: skip
+        legend.get_title().set_color(INK)

@@ -1,0 +1,231 @@
+"""Rules at one input as sets of points: where they hold, and what a relaxation makes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._blocks import box
+from gdpnet.convexify.program._layouts import layouts_of
+from gdpnet.convexify.program._products import products
+from gdpnet.convexify.program._program import Program, complete
+from gdpnet.convexify.program._room import Room
+from gdpnet.errors import InputError, RuleError
+from gdpnet.plot._polygons import shadow, without_covered
+from gdpnet.rules._batch import as_batch
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _highs
+from gdpnet.solve._linear import LinearProgram
+from gdpnet.solve._sample import Sample
+
+if TYPE_CHECKING:
+    import highspy
+
+Array = np.ndarray
+Relaxation = str | Plan
+
+
+def name_of(relaxation: Any) -> str:
+    """What a relaxation is called in a picture."""
+    if isinstance(relaxation, str) and relaxation in ("cnf", "dnf"):
+        return relaxation.upper()
+    if isinstance(relaxation, Plan):
+        merged = ["+".join(cluster) for cluster in relaxation.clusters if len(cluster) > 1]
+        return f"pDNF {', '.join(merged)}" if merged else "CNF"
+    raise InputError(f"relaxation: expected 'cnf', 'dnf' or a Plan, got {relaxation!r}.")
+
+
+class RulesAt:
+    """Rules at one input.
+
+    Args:
+        rules: the rules.
+        x: inputs of one sample, `p`, or None where there are none.
+
+    Attributes:
+        rules: the rules.
+        x: `1 x p`.
+        active: names of the rules that apply.
+        lower, upper: bounds of the outputs there, `d`.
+    """
+
+    def __init__(self, rules: RuleModel, x: Any) -> None:
+        if not isinstance(rules, RuleModel):
+            raise InputError(f"rules: expected a RuleModel, got {type(rules).__name__}.")
+        batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
+        inputs = batch.x if rules.input_names else torch.zeros(1, 0, dtype=torch.float64)
+        if len(inputs) != 1:
+            raise InputError(
+                f"x: a picture shows one input with {len(rules.input_names)} values, "
+                f"got {len(inputs)} of them."
+            )
+        self.rules, self.x = rules, inputs
+        self._layouts = layouts_of(rules)
+        ready = self._layouts.ready.rules
+        self._evaluated = ready.evaluate(inputs)
+        ready.refuse_unusable(self._evaluated.rows)
+        self._sample = Sample.of(ready, self._evaluated, 0)
+        self._applies: list[bool] = self._evaluated.clauses[0].tolist()
+        applies = rules.active(inputs)[0].tolist()
+        self.active = tuple(n for n, on in zip(rules.names, applies, strict=True) if on)
+        lower, upper = box(ready.data, self._sample.bound[None])
+        self.lower, self.upper = lower[0], upper[0]
+
+    def refuse_unbounded(self, outputs: tuple[int, ...]) -> None:
+        """Raise where an output that is to be an axis has no bounds."""
+        ends = np.isfinite(self.lower) & np.isfinite(self.upper)
+        names = [self.rules.output_names[j] for j in outputs if not ends[j]]
+        if names:
+            one = len(names) == 1
+            raise InputError(
+                f"outputs: {', '.join(names)} {'has' if one else 'have'} no finite bounds, so a "
+                f"picture has no end there. Give {'it' if one else 'them'} bounds in the Pyomo "
+                "model, such as m.y.setub(10)."
+            )
+
+    def size(self, outputs: tuple[int, int]) -> Array:
+        """Extent of a picture of two outputs, `2`."""
+        width = self.upper[list(outputs)] - self.lower[list(outputs)]
+        return np.where(width > 0, width, 1.0)
+
+    # ---- where the rules hold --------------------------------------------------------------
+
+    def union(self, outputs: tuple[int, int], at: Mapping[int, float]) -> list[Array]:
+        """Polygons whose union is where active rules, global constraints and bounds hold.
+
+        Args:
+            outputs: the two outputs of the picture.
+            at: values of the other ones.
+        """
+        sample, data = self._sample, self._layouts.ready.rules.data
+        columns = list(data.columns)
+        for j, value in at.items():
+            columns[j] = replace(columns[j], lower=value, upper=value)
+        sliced = replace(data, columns=tuple(columns))
+        for j, value in at.items():
+            if not self.lower[j] <= value <= self.upper[j]:
+                return []
+        room = Room(sliced, [(v, v) for v in self.x[0].tolist()])
+        if room.empty:
+            return []
+        try:
+            terms = products(
+                sliced, self._chosen(), self._applies, self._layouts.ready.logic.same, room
+            )
+        except RuleError as error:
+            raise InputError(
+                "The region is a union of too many pieces to draw: "
+                f"{str(error).split(', too many')[0]}. Draw a model with fewer rules, or inputs at "
+                "which fewer of them apply."
+            ) from None
+        lower = np.array([c.lower for c in columns])
+        upper = np.array([c.upper for c in columns])
+        size, found = self.size(outputs), []
+        for rows in {frozenset(term.rows) for term in terms}:
+            own = sorted(rows | set(data.global_rows))
+            bound = sample.bound[own]
+            program = LinearProgram(
+                cost=np.zeros(len(columns)),
+                matrix=sample.matrix[own],
+                row_lower=np.where(sample.equality[own], bound, -np.inf),
+                row_upper=bound,
+                lower=lower,
+                upper=upper,
+                integer=np.zeros(len(columns), dtype=bool),  # decided by the rows of the product
+            )
+            found.append(shadow(_highs.model_of(program), outputs, size))
+        return without_covered([corners for corners in found if len(corners)], size)
+
+    # ---- relaxations -----------------------------------------------------------------------
+
+    def relaxed(
+        self, relaxation: Relaxation, outputs: tuple[int, int], at: Mapping[int, float]
+    ) -> Array:
+        """The shadow of a relaxation's lifted set on two outputs, the others held at values.
+
+        It is the same for every prediction: the distance may always be large enough.
+        """
+        program = self._program(relaxation)
+        if program is None:
+            return np.zeros((0, 2))
+        place = dict(zip(program.which.tolist(), program.outputs.tolist(), strict=True))
+        middle = np.where(np.isfinite(self.lower + self.upper), (self.lower + self.upper) / 2, 0.0)
+        model = self._model(program, middle, {place[j]: (v, v) for j, v in at.items()})
+        return shadow(model, (place[outputs[0]], place[outputs[1]]), self.size(outputs))
+
+    def lifted(self, relaxation: Relaxation, yhat: float) -> Array:
+        """The lifted set of a relaxation of one output: corners (y, eta).
+
+        Args:
+            relaxation: which one.
+            yhat: the prediction, within the output's bounds.
+        """
+        program = self._program(relaxation)
+        return np.zeros((0, 2)) if program is None else self._lifted(program, yhat, {})
+
+    def lifted_terms(self, yhat: float) -> list[Array]:
+        """The lifted disjuncts, one for each product of the DNF: the hull with that weight 1."""
+        chosen = [self._chosen()] if self._chosen() else []
+        number = self._layouts.number(chosen, np.array(self._applies), pruned=False)
+        if self._layouts.contradictory[number]:
+            return []
+        program = self._written(number)
+        weights = [w for w in program.weights if w >= 0]
+        held: list[dict[int, tuple[float, float]]] = [{w: (1.0, 1.0)} for w in weights]
+        found = [self._lifted(program, yhat, fixed) for fixed in held or [{}]]
+        return [corners for corners in found if len(corners)]
+
+    def _lifted(
+        self, program: Program, yhat: float, fixed: Mapping[int, tuple[float, float]]
+    ) -> Array:
+        model = self._model(program, np.array([yhat]), fixed)
+        size = np.repeat(self.size((0, 0))[:1], 2)
+        return shadow(model, (int(program.outputs[0]), int(program.distances[0])), size)
+
+    def _program(self, relaxation: Relaxation) -> Program | None:
+        """The linear program that `gdpnet.convexify` gives; None where nothing is left of it."""
+        name_of(relaxation)
+        plan = relaxation if isinstance(relaxation, Plan) else None
+        if relaxation == "cnf":
+            plan = Plan.cnf()
+        if plan is not None:
+            plan.indices(self.rules)
+        number = self._layouts.planned(plan, np.array(self._applies), pruned=False)
+        return None if self._layouts.contradictory[number] else self._written(number)
+
+    def _written(self, number: int) -> Program:
+        data = self._layouts.ready.rules.data
+        return Program(data, complete(data, self._layouts.listed[number]))
+
+    def _chosen(self) -> list[int]:
+        """Active rules, those that whole numbers became included."""
+        rules = self._layouts.ready.rules.data.rules
+        return [r for r, rule in enumerate(rules) if self._applies[rule.clause]]
+
+    @cached_property
+    def _varying(self) -> Array:
+        return self._evaluated.rows.coefficients.numpy()
+
+    def _model(
+        self, program: Program, start: Array, fixed: Mapping[int, tuple[float, float]]
+    ) -> highspy.HighsLp:
+        """A program with the numbers of this input and a prediction, some columns held."""
+        parameters = program.parameters(self._sample.bound[None], self._varying, start[None])
+        entries = len(program.value)
+        every = np.concatenate([program.value, program.bound])
+        every[program.moving] = program.moving_values(parameters)[0]
+        bound = every[entries:]
+        lower, upper = program.lower.copy(), program.upper.copy()
+        for column, (low, high) in fixed.items():
+            lower[column], upper[column] = low, high
+        return _highs.sparse_model(
+            *(np.zeros(len(lower)), lower, upper),
+            *(np.where(program.equality, bound, -np.inf), bound),
+            *(program.start, program.column, every[:entries]),
+        )
