@@ -16,11 +16,12 @@ from gdpnet.cli._common import version_of
 _COMMANDS = (
     "doctor",
     "inspect",
+    "compare",
 )
 
 app = typer.Typer(
     name="gdpnet",
-    help="Pyomo.GDP rules as a torch layer: look at rules, and at what is installed.",
+    help="Pyomo.GDP rules as a torch layer: look at rules, compare relaxations, project data.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,49 @@ def errors_as_text(context: typer.Context) -> Iterator[None]:
             raise
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def refuse_unwritable(file: Path | None) -> None:
+    """Raise before the work is done, not after it, where a file cannot be written."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder. Give the path of a file.")
+    nearest = next(folder for folder in file.absolute().parents if folder.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{file} cannot be written: {nearest} is no folder.")
+    if not os.access(file if file.exists() else nearest, os.W_OK):
+        raise PermissionError(f"{file} cannot be written: no permission. Choose another folder.")
+
+
+@contextlib.contextmanager
+def progress_bar(doing: str, total: int | None) -> Iterator[Callable[[str, int], None]]:
+    """A bar on the terminal, nothing in a pipe; gives what is told of steps as they are done.
+
+    Args:
+        doing: what is done, in a word.
+        total: number of steps; None where it is not known.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=console, transient=True,
+                  disable=not console.is_terminal) as progress:  # fmt: skip
+        task = progress.add_task(doing, total=total)
+
+        def tick(what: str, steps: int) -> None:
+            progress.update(task, advance=steps, description=f"{doing} {what}".strip())
+
+        yield tick
 
 
 def version_of(distribution: str) -> str | None:

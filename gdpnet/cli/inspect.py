@@ -80,12 +80,12 @@ def _shares(rules: RuleModel, x: Tensor, targets: Tensor | None, seed: int) -> l
     Returns:
         One line for each rule, then one for the global constraints and one for all together.
     """
-    from gdpnet.study._samples import random_predictions
+    from gdpnet.study._samples import random_predictions, what_holds
 
     active = rules.active(x)
     random = random_predictions(rules, x, targets, seed)
-    held = None if random is None else _held(rules, x, random)
-    target_held = None if targets is None else _held(rules, x, targets)
+    held = None if random is None else what_holds(rules, x, random)
+    target_held = None if targets is None else what_holds(rules, x, targets)
     lines = []
     for column, name in enumerate(rules.names):
         rows = active[:, column]
@@ -107,16 +107,6 @@ def _shares(rules: RuleModel, x: Tensor, targets: Tensor | None, seed: int) -> l
             )
         )
     return lines
-
-
-def _held(rules: RuleModel, x: Tensor, y: Tensor) -> Tensor:
-    """Whether each rule, the global constraints and all together hold: (n, rules + 2)."""
-    from torch import cat
-
-    tolerance = 1e-6  # the default of rules.satisfied
-    each = rules.violation(x, y) <= tolerance
-    globally = rules.global_violation(x, y) <= tolerance
-    return cat([each, globally[:, None], rules.satisfied(x, y)[:, None]], dim=1)
 
 
 def _print_projection(rules: RuleModel, x: Tensor, predictions: Tensor | None) -> None:

@@ -114,8 +114,8 @@ class RelaxedBatch:
             self.results.derivative = RelaxedJacobian(
                 rules, layouts, self.number, instance, yhat, self.start
             )
-        self.pruned = _within(data, x)
-        self.results.sizes = partial(_largest, layouts, self.number)
+        self.pruned = within_input_bounds(data, x)
+        self.results.layout = self.number
         if not self.pruned.all():
             self.results.unpruned = ~self.pruned
             rules.kept("told of inputs outside", _tell_outside)
@@ -284,14 +284,7 @@ def judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: flo
     return holds
 
 
-def _largest(layouts: Layouts, numbers: Array) -> object:
-    """Sizes of the largest relaxation among samples; None where none was solved."""
-    used = [k for k in np.unique(numbers).tolist() if k >= 0 and not layouts.contradictory[k]]
-    sizes = [layouts.sizes(k) for k in used]
-    return max(sizes, key=lambda s: s.nonzeros, default=None)
-
-
-def _within(data: RuleData, x: Array) -> Array:
+def within_input_bounds(data: RuleData, x: Array) -> Array:
     """Samples whose inputs are within `input_bounds`, bool `batch`."""
     low, high = np.array(data.input_bounds, dtype=float).reshape(-1, 2).T
     return np.asarray(((x >= low) & (x <= high)).all(1))

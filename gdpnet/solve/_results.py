@@ -65,7 +65,8 @@ class Results:
         missing: no point was found, (B,) bool.
         unit: the heaviest weight, which solvers count distances in.
         rounds: basic steps taken for each sample, (B,), where they were adaptive.
-        sizes: gives the Sizes of the largest relaxation that was written out, where one was.
+        layout: number of the relaxation that was written out for each sample, (B,); -1 where none
+            was needed, None where the solver writes none.
         unpruned: samples outside input_bounds, whose products were all kept, (B,) bool.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
@@ -88,7 +89,7 @@ class Results:
     missing: Array
     unit: float = 1.0
     rounds: Array | None = None
-    sizes: Callable[[], Any] | None = None
+    layout: Array | None = None
     unpruned: Array | None = None
     least_norm: Array | None = None
     strict: Array | None = None

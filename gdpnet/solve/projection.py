@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.convexify.program._program import Sizes
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
@@ -194,8 +195,12 @@ class ProjectionInfo:
 
         In the form that `gdpnet.convexify` writes. With relaxation="auto" of the last round.
         """
-        sizes = self._results.sizes
-        return None if sizes is None else sizes()
+        if self._results.layout is None:
+            return None
+        layouts = layouts_of(self._projection._rules)
+        used = [k for k in np.unique(self._results.layout).tolist() if k >= 0]
+        sizes = [layouts.sizes(k) for k in used if not layouts.contradictory[k]]
+        return max(sizes, key=lambda s: s.nonzeros, default=None)
 
     @cached_property
     def unpruned(self) -> torch.Tensor | None:

@@ -1,6 +1,7 @@
-"""What the command line calls: loading model files, and (as they come) studies of them."""
+"""What the command line calls: loading model files, and studies of them."""
 
 from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
+from gdpnet.study.comparison import Comparison, compare
 
-__all__ = ["LoadedModel", "load_model", "projection_summary"]
+__all__ = ["Comparison", "LoadedModel", "compare", "load_model", "projection_summary"]

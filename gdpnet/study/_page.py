@@ -30,6 +30,7 @@ caption { text-align: left; color: #4a4a4a; padding-bottom: .4rem; }
 th, td { text-align: left; padding: .3rem 1rem .3rem 0; vertical-align: top; font-weight: normal; }
 thead th { font-weight: 600; border-bottom: 2px solid #1b1b1b; vertical-align: bottom; }
 tbody tr { border-bottom: 1px solid #e4e4e4; }
+tr.title th { font-weight: 600; padding-top: 1rem; }
 table.numbers td, table.numbers thead th + th { text-align: right; }
 figure { margin: 1.2rem 0; }
 figure img { max-width: 100%; height: auto; }
@@ -88,23 +89,11 @@ class Page:
 
         Args:
             headers: one for each column.
-            rows: cells, as many as headers.
+            rows: cells, as many as headers, or one: a title within the table.
             caption: stands above the table.
             numbers: whether all columns but the first are set to the right.
         """
-        head = "".join(f'<th scope="col">{html.escape(header)}</th>' for header in headers)
-        body = "\n".join(
-            f'<tr><th scope="row">{html.escape(first)}</th>'
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in rest)
-            + "</tr>"
-            for first, *rest in rows
-        )
-        told = f"<caption>{html.escape(caption)}</caption>\n" if caption else ""
-        kind = ' class="numbers"' if numbers else ""
-        self._parts.append(
-            f'<div class="scroll" tabindex="0"><table{kind}>\n{told}<thead><tr>{head}</tr></thead>'
-            f"\n<tbody>\n{body}\n</tbody>\n</table></div>"
-        )
+        self._parts.append(table_markup(headers, rows, caption=caption, numbers=numbers))
 
     def figure(self, figure: Figure, *, alt: str, caption: str = "") -> None:
         """Append a matplotlib figure.
@@ -146,3 +135,30 @@ class Page:
         """Write the page; its folder is made if there is none."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.text(), encoding="utf-8")
+
+
+def table_markup(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    numbers: bool = False,
+) -> str:
+    """A table as `Page.table` sets it; a row with a single cell is a title within the table."""
+    head = "".join(f'<th scope="col">{html.escape(header)}</th>' for header in headers)
+    body = "\n".join(_row(row, len(headers)) for row in rows)
+    told = f"<caption>{html.escape(caption)}</caption>\n" if caption else ""
+    kind = ' class="numbers"' if numbers else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table{kind}>\n{told}<thead><tr>{head}</tr></thead>'
+        f"\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _row(row: Sequence[str], columns: int) -> str:
+    first, *rest = row
+    if not rest and columns > 1:
+        title = html.escape(first)
+        return f'<tr class="title"><th scope="colgroup" colspan="{columns}">{title}</th></tr>'
+    cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in rest)
+    return f'<tr><th scope="row">{html.escape(first)}</th>{cells}</tr>'

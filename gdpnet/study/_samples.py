@@ -2,21 +2,118 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
+from gdpnet.study._models import LoadedModel
+
+
+class Drawn(NamedTuple):
+    """Inputs of samples.
+
+    Attributes:
+        x: inputs, float64 `batch x p`.
+        targets: outputs that belong to them, float64 `batch x d`, or None.
+        told: where they came from, in a sentence.
+    """
+
+    x: Tensor
+    targets: Tensor | None
+    told: str
+
+
+def draw_inputs(model: LoadedModel, rules: RuleModel, count: int, split: str, seed: int) -> Drawn:
+    """Inputs from the model's `sample`, or uniform in `input_bounds` where it has none."""
+    if model.sample is not None:
+        x, targets = inputs_and_targets(model.sample(count, split=split, seed=seed))
+        _check(model, "x", x, rules.input_names)
+        if targets is not None:
+            _check(model, "targets", targets, rules.output_names)
+            if len(targets) != len(x):
+                raise InputError(
+                    f"{model.path}: sample() returned {len(x)} inputs and {len(targets)} targets."
+                )
+            targets = targets.double()
+        return Drawn(x.double(), targets, f"Split {split}, seed {seed}.")
+    bounds = torch.tensor(rules.data.input_bounds, dtype=torch.float64).reshape(-1, 2)
+    if not bool(bounds.isfinite().all()):
+        free = [
+            name
+            for name, pair in zip(rules.input_names, bounds, strict=True)
+            if not bool(pair.isfinite().all())
+        ]
+        raise InputError(
+            f"{model.path} has no sample(), and the inputs {', '.join(free[:8])} have no "
+            "input_bounds to draw from. Add `def sample(n, split, seed)` that returns x (and "
+            "targets), or give RuleModel input_bounds."
+        )
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.rand(count, len(bounds), generator=generator, dtype=torch.float64)
+    x = bounds[:, 0] + unit * (bounds[:, 1] - bounds[:, 0])
+    return Drawn(x, None, f"Inputs uniform in input_bounds, seed {seed}." if len(bounds) else "")
+
+
+def _check(model: LoadedModel, what: str, drawn: Tensor, names: tuple[str, ...]) -> None:
+    if drawn.ndim != 2 or drawn.shape[1] != len(names):
+        raise InputError(
+            f"{model.path}: sample() should return {what} with {len(names)} columns "
+            f"({', '.join(names[:8])}), got shape {tuple(drawn.shape)}."
+        )
+
+
+def make_predictions(
+    rules: RuleModel, drawn: Drawn, kind: str, noise: float, seed: int
+) -> tuple[Tensor, str]:
+    """Predictions to project, and how they were made, in a sentence.
+
+    Args:
+        rules: the rules.
+        drawn: inputs, and targets where there are some.
+        kind: `"noisy"`: targets plus Gaussian noise; `"uniform"`: in the outputs' bounds; `"auto"`:
+            noisy where there are targets.
+        noise: in standard deviations of each output's targets.
+        seed: of the noise.
+    """
+    if kind == "auto":
+        kind = "uniform" if drawn.targets is None else "noisy"
+    if kind == "uniform":
+        yhat = random_predictions(rules, drawn.x, drawn.targets, seed)
+        if yhat is None:
+            raise InputError(
+                "Uniform predictions need bounds of every output, or targets from sample(). Give "
+                "the Vars bounds, or let sample() return (x, targets)."
+            )
+        return yhat, "Predictions uniform in the outputs' bounds."
+    if drawn.targets is None:
+        raise InputError(
+            "Noisy predictions need targets: let sample() return (x, targets), or ask for uniform "
+            "ones."
+        )
+    spread = drawn.targets.std(0, correction=0)
+    generator = torch.Generator().manual_seed(seed)
+    normal = torch.randn(drawn.targets.shape, generator=generator, dtype=torch.float64)
+    told = f"Predictions: targets plus noise of {noise:g} standard deviations."
+    return drawn.targets + noise * spread * normal, told
 
 
 def inputs_and_targets(drawn: Any) -> tuple[Tensor, Tensor | None]:
     """What `sample` returned, as x and, where it gave them, targets."""
-    if isinstance(drawn, (tuple, list)):
-        x = torch.as_tensor(drawn[0])
-        y = torch.as_tensor(drawn[1]) if len(drawn) > 1 and drawn[1] is not None else None
-        return x, y
-    return torch.as_tensor(drawn), None
+    parts = list(drawn) if isinstance(drawn, (tuple, list)) else [drawn]
+    try:
+        x, *rest = [None if part is None else torch.as_tensor(part) for part in parts[:2]]
+    except (TypeError, ValueError, RuntimeError):
+        x, rest = None, []
+    if x is None:
+        found = ", ".join(type(part).__name__ for part in parts)
+        raise InputError(
+            "sample() should return x, or x and targets, as tensors or arrays of numbers; it "
+            f"returned {found or 'an empty tuple'}."
+        )
+    return x, rest[0] if rest else None
 
 
 def random_predictions(
@@ -36,3 +133,10 @@ def random_predictions(
     generator = torch.Generator().manual_seed(seed)
     unit = torch.rand(len(x), len(lower), generator=generator, dtype=torch.float64)
     return (lower + unit * (upper - lower)).to(x.dtype if x.is_floating_point() else unit.dtype)
+
+
+def what_holds(rules: RuleModel, x: Tensor, y: Tensor, tolerance: float = 1e-6) -> Tensor:
+    """Whether each rule, the global constraints and all together hold: bool (n, rules + 2)."""
+    each = rules.violation(x, y) <= tolerance
+    globally = rules.global_violation(x, y) <= tolerance
+    return torch.cat([each, globally[:, None], rules.satisfied(x, y, tolerance)[:, None]], dim=1)

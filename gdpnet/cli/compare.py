@@ -1,0 +1,124 @@
+"""`gdpnet compare MODEL`: relaxations of its rules side by side."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from gdpnet.cli._common import Model, errors_as_text, make_console, progress_bar, refuse_unwritable
+
+if TYPE_CHECKING:
+    from gdpnet.study import Comparison
+
+
+class Predictions(StrEnum):
+    """What is projected."""
+
+    auto = "auto"
+    noisy = "noisy"
+    uniform = "uniform"
+
+
+def compare(
+    context: typer.Context,
+    model: Model,
+    relaxations: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas, as explained above.",
+            show_default="cnf,pdnf:2,plan:4,auto,dnf,dnf:highs",
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Number of samples.")] = 1000,
+    split: Annotated[
+        str, typer.Option(help="Which split the model's sample() draws from.")
+    ] = "iid",
+    seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
+    predictions: Annotated[
+        Predictions,
+        typer.Option(
+            help="noisy: targets plus Gaussian noise, as a network's predictions would be. "
+            "uniform: uniform in the outputs' bounds, as an untrained network's. auto: noisy where "
+            "sample() gives targets.",
+        ),
+    ] = Predictions.auto,
+    noise: Annotated[
+        float,
+        typer.Option(min=0.0, help="Noise, in standard deviations of each output's targets."),
+    ] = 0.5,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the solvers.")] = 1,
+    html_file: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a page with table and pictures."),
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table.")
+    ] = None,
+) -> None:
+    """CNF, partial DNF and DNF of a model's rules: size, time, tightness, rules satisfied.
+
+    \b
+    Relaxations:
+      cnf          every rule convexified by itself
+      pdnf:K       the first K rules merged by basic steps, in declaration order
+      plan:BUDGET  rules merged as gdpnet.plan_basic_steps finds best,
+                   at most BUDGET products a sample
+      auto         CNF, then basic steps on what is broken, sample by sample
+      dnf          all rules merged: exact
+
+    \b
+    A solver may follow, such as dnf:highs or pdnf:2:gurobi:
+      exact        for dnf, its default: searched, never written down
+      milp         for dnf: a mixed-integer program a sample, by HiGHS;
+                   milp:gurobi by Gurobi
+      dense        the LP written out, gdpnet's own simplex; default of the others
+      highs        the LP written out, HiGHS
+      gurobi       the LP written out, Gurobi
+    """  # noqa: D301
+    from gdpnet.study import compare as compare_relaxations
+    from gdpnet.study import load_model
+    from gdpnet.study._relaxations import parse_all, usual_relaxations
+    from gdpnet.study._samples import draw_inputs, make_predictions
+
+    with errors_as_text(context):
+        for file in (html_file, csv_file):
+            refuse_unwritable(file)
+        loaded = load_model(model)
+        rules = loaded.build()
+        asked = usual_relaxations(rules) if relaxations is None else parse_all(relaxations, rules)
+        drawn = draw_inputs(loaded, rules, samples, split, seed)
+        yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
+        with progress_bar("Comparing", len(asked) * len(yhat)) as tick:
+            found = compare_relaxations(
+                rules, drawn.x, yhat, [one.label for one in asked], threads=threads, progress=tick
+            )
+        origin = f"{drawn.told} {told}"
+        _print(found, f"{loaded.name}: {origin}")
+        if csv_file is not None:
+            csv_file.parent.mkdir(parents=True, exist_ok=True)
+            found.table.to_csv(csv_file, index=False)
+            typer.echo(f"Wrote {csv_file}")
+        if html_file is not None:
+            found.to_html(html_file, loaded.name, origin)
+            typer.echo(f"Wrote {html_file}")
+
+
+def _print(found: Comparison, origin: str) -> None:
+    table = Table("", box=None, header_style="bold", pad_edge=False)
+    for header in found.headers:
+        table.add_column(escape(header), justify="right")
+    for name, cells in found.lines():
+        if cells:
+            table.add_row(f"  {escape(name)}", *map(escape, cells))
+        else:
+            table.add_row(f"[bold]{escape(name)}[/]")
+    console = make_console()
+    console.print(table)
+    console.print()
+    for text in (origin, found.summary(), *found.notes()):
+        console.print(text, markup=False, highlight=False)

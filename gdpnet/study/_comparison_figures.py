@@ -1,0 +1,242 @@
+"""Pictures of a comparison: sizes, times, tightness, satisfaction of each rule, the rule graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gdpnet.convexify._draw import plot_rule_graph
+from gdpnet.convexify.graph import interaction_graph
+from gdpnet.errors import GdpnetError
+from gdpnet.study._extras import need
+from gdpnet.study._measured import Measured, Spread
+from gdpnet.study._numbers import number, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from gdpnet.study.comparison import Comparison
+
+# Colours that are told apart also without colour vision (Okabe and Ito); lines differ in style too.
+_INK, _QUIET, _MAIN, _SECOND = "#1b1b1b", "#767676", "#0072B2", "#D55E00"
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1b1b1b")
+_STYLES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+
+_WIDTH = 9.6  # inches, of every figure
+_WIDE_RANGE = 20.0  # beyond this ratio numbers stand on a logarithmic axis
+_NO_GAP = 1e-9  # a gap below it is rounding
+_GRAPH_SAMPLES = 200
+
+
+def sizes(comparison: Comparison) -> Figure:
+    """Variables, rows and disjuncts: a dot for the mean, a stroke for the largest sample."""
+    names = ("variables", "rows", "disjuncts")
+    known = _known(comparison, lambda one: not np.isnan(one.variables.mean))
+    figure, axes = _panels(known, len(names))
+    for ax, name in zip(axes, names, strict=True):
+        spreads: list[Spread] = [getattr(one, name) for one in known]
+        _scale(ax, [s.mean for s in spreads] + [s.most for s in spreads])
+        for k, (one, spread) in enumerate(zip(known, spreads, strict=True)):
+            ax.plot([spread.mean, spread.most], [k, k], color=_QUIET, linewidth=1, zorder=1)
+            ax.plot(spread.most, k, marker="|", color=_INK, markersize=11, markeredgewidth=2)
+            ax.plot(spread.mean, k, **_dot(one))
+            ax.annotate(number(spread.mean), (spread.mean, k), **_above())
+        ax.set_xlabel(f"{name} of a sample's LP")
+    return figure
+
+
+def times(comparison: Comparison) -> Figure:
+    """Compile time and time a sample, on logarithmic axes."""
+    known = _known(comparison, lambda one: not one.note)
+    figure, axes = _panels(known, 2)
+    for ax, unit, label, get in (
+        (axes[0], 1e3, "compile, milliseconds", lambda one: one.compile_seconds),
+        (axes[1], 1e6, "a sample, microseconds", lambda one: one.seconds_per_sample),
+    ):
+        ax.set_xscale("log")
+        for k, one in enumerate(known):
+            value = unit * get(one)
+            if value > 0:
+                ax.plot(value, k, **_dot(one))
+                ax.annotate(number(value), (value, k), **_above())
+        ax.margins(x=0.15)
+        ax.set_xlabel(label)
+    return figure
+
+
+def tightness(comparison: Comparison) -> Figure:
+    """Mean value and distance beside the exact distance; how many samples have how large a gap."""
+    known = _known(comparison, lambda one: not np.isnan(one.value))
+    figure, axes = _panels(known, 2, labels=1)
+    samples = comparison.samples
+    exact = samples.exact.distance.double().numpy()[samples.proved]
+    ax, right = axes
+    weighted = samples.weights is not None
+    if len(exact):
+        ax.axvline(exact.mean(), color=_INK, linewidth=1.2, label="exact mean distance")
+    places = range(len(known))
+    ax.plot([one.value for one in known], places, "o", color=_MAIN, markersize=7,
+            label="mean value of the relaxation")  # fmt: skip
+    ax.plot([one.distance for one in known], places, "D", color=_SECOND, markerfacecolor="none",
+            markersize=11, markeredgewidth=1.6, label="mean distance of its point")  # fmt: skip
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel("l1 distance, in units of the outputs" + (", weighted" if weighted else ""))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=9)
+    _gap_curves(right, known)
+    return figure
+
+
+def _gap_curves(ax: Axes, known: list[Measured]) -> None:
+    """Share of samples whose gap exceeds what stands on the axis below."""
+    from matplotlib.lines import Line2D
+
+    for k, one in enumerate(known):
+        gaps = np.sort(one.gaps[one.gaps > _NO_GAP])
+        if not len(gaps):
+            continue
+        share = np.arange(len(gaps), 0, -1) / len(one.gaps)
+        style = {"color": _COLOURS[k % len(_COLOURS)], "linestyle": _STYLES[k % len(_STYLES)]}
+        # The share stays until the next gap.
+        ax.step([0.0, *gaps], [share[0], *share], where="pre", linewidth=2.0,
+                label=one.relaxation.label, **style)  # fmt: skip
+    ax.set_xlabel("gap: exact distance less value")
+    ax.set_ylabel("share of samples with a larger gap")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    without = [one.relaxation.label for one in known if not (one.gaps > _NO_GAP).any()]
+    handles, labels = ax.get_legend_handles_labels()
+    if without:
+        handles.append(Line2D([], [], linestyle=""))
+        labels.append(f"no gap: {', '.join(without)}")
+    ax.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False,
+              fontsize=9)  # fmt: skip
+
+
+def satisfaction(comparison: Comparison) -> Figure:
+    """How often each rule holds where it is active: a table with shades."""
+    shares = comparison.shares()
+    rows = [
+        f"{name} (active {100 * active:.0f} %)" if k < len(comparison.samples.rules.names) else name
+        for k, (name, active) in enumerate(comparison.activity())
+    ]
+    cells = np.array(list(shares.values())).T
+    figure = _figure(0.8 + 0.36 * len(rows))
+    ax = figure.subplots()
+    # White where all is well, dark where rules are broken.
+    broken = np.ma.masked_invalid(1.0 - cells)
+    image = ax.imshow(broken, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for (k, j), share in np.ndenumerate(cells):
+        text = "never active" if np.isnan(share) else percent(share)
+        colour = _QUIET if np.isnan(share) else "white" if share < 0.45 else _INK
+        ax.text(j, k, text, ha="center", va="center", fontsize=9, color=colour)
+    ax.set_xticks(np.arange(1, len(shares)) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
+    ax.grid(which="minor", color="#e4e4e4", linewidth=0.8)
+    ax.set_xticks(range(len(shares)), list(shares))
+    ax.set_yticks(range(len(rows)), rows)
+    ax.xaxis.tick_top()
+    ax.tick_params(which="both", length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    bar = figure.colorbar(image, ax=ax, fraction=0.03, pad=0.02)
+    bar.set_label("satisfied, % of samples")
+    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * (1 - value):.0f}")
+    bar.ax.invert_yaxis()
+    return figure
+
+
+def rule_graph(comparison: Comparison) -> Figure | None:
+    """The rule graph at the samples, with the plan that was compared; None without a graph."""
+    samples = comparison.samples
+    if not samples.rules.names:
+        return None
+    some = np.linspace(0, len(samples) - 1, min(len(samples), _GRAPH_SAMPLES)).astype(int)
+    try:
+        graph = interaction_graph(samples.rules, samples.x[some], samples.yhat[some])
+    except GdpnetError:  # such as whole numbers, which have no hull to measure
+        return None
+    figure = _figure(5.6)
+    plot_rule_graph(graph, figure.subplots(), plan=drawn_plan(comparison))
+    return figure
+
+
+def drawn_plan(comparison: Comparison) -> Any:
+    """The plan that the graph shows: a planned one before a lexicographic one."""
+    plans = [one for one in comparison.measured if one.plan is not None and one.plan.clusters]
+    planned = [one for one in plans if one.relaxation.kind == "plan"]
+    chosen = planned or plans
+    return chosen[0].plan if chosen else None
+
+
+# ---- frames -----------------------------------------------------------------------------------
+
+
+def _known(comparison: Comparison, keep: Callable[[Measured], bool]) -> list[Measured]:
+    return [one for one in comparison.measured if keep(one)]
+
+
+def _figure(height: float) -> Figure:
+    need("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_WIDTH, height), layout="constrained")
+
+
+def _panels(known: list[Measured], count: int, labels: int | None = None) -> tuple[Figure, Any]:
+    """Panels side by side with the relaxations from top to bottom.
+
+    Args:
+        known: the relaxations.
+        count: number of panels.
+        labels: how many of them, from the left, list the relaxations; all where not given.
+    """
+    listing = count if labels is None else labels
+    figure = _figure(1.0 + 0.42 * max(3, len(known)) + (0.9 if listing < count else 0.0))
+    axes = figure.subplots(1, count, squeeze=False)[0]
+    for k, ax in enumerate(axes):
+        ax.grid(axis="x", color="#e4e4e4", linewidth=0.8)
+        ax.set_axisbelow(True)
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        if k < listing:
+            ax.set_yticks(range(len(known)), [o.relaxation.label if k == 0 else "" for o in known])
+            ax.tick_params(axis="y", length=0)
+            ax.set_ylim(len(known) - 0.4, -0.7)
+    return figure, axes
+
+
+def _scale(ax: Axes, values: Iterable[float]) -> None:
+    some = [value for value in values if value > 0]
+    if some and max(some) > _WIDE_RANGE * min(some):
+        ax.set_xscale("log")
+        ax.margins(x=0.12)
+    else:
+        ax.set_xlim(0, 1.08 * max(some, default=1.0))
+
+
+def _dot(one: Measured) -> dict[str, Any]:
+    """Filled where the program is written down, hollow where not."""
+    face = _MAIN if one.relaxation.written_out else "white"
+    return {
+        "marker": "o",
+        "markersize": 8,
+        "markerfacecolor": face,
+        "markeredgecolor": _MAIN,
+        "markeredgewidth": 1.6,
+        "zorder": 3,
+    }
+
+
+def _above() -> dict[str, Any]:
+    place: dict[str, Any] = {"textcoords": "offset points", "xytext": (0, 7)}
+    return place | {"ha": "center", "fontsize": 8.5, "color": _INK}

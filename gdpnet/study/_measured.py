@@ -1,0 +1,277 @@
+"""One relaxation measured on a batch: sizes, times, tightness, satisfaction."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.convexify.program._layouts import layouts_of
+from gdpnet.errors import GdpnetError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._projector import Projector
+from gdpnet.solve._relaxed import within_input_bounds
+from gdpnet.solve._results import Array
+from gdpnet.solve.projection import Projection
+from gdpnet.solve.status import Status
+from gdpnet.study._relaxations import Relaxation
+from gdpnet.study._samples import what_holds
+
+# A batch that takes less than this is solved again, at most so often; the median time counts.
+_SHORT, _REPEATS = 0.3, 5
+
+# Progress is told about so often, in seconds.
+_TICK = 0.5
+
+NOTHING = float("nan")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and largest of a number that each sample has; NaN where no sample has it."""
+
+    mean: float = NOTHING
+    most: float = NOTHING
+
+    @staticmethod
+    def of(values: Array, counts: Array | None = None) -> Spread:
+        """Of values, each met so often."""
+        if not values.size:
+            return Spread()
+        return Spread(float(np.average(values, weights=counts)), float(values.max()))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a relaxation does on a batch; the fields are explained by `Comparison.table`.
+
+    Attributes:
+        relaxation: which one.
+        plan: the clusters that were merged, where a plan was made.
+        solver: which solver finished, several joined by `+`.
+        variables: of the linear program.
+        rows: of the linear program.
+        disjuncts: terms of its disjunctions after the basic steps.
+        nonzeros: of its matrix.
+        compile_seconds: made ready for all patterns of active rules.
+        seconds_per_sample: once that is done.
+        value: mean optimal value of the relaxation, over conflict-free samples.
+        distance: mean distance of its point to the prediction, over conflict-free samples.
+        gap: by how much the value stays below the exact distance.
+        gaps: the same, of each sample for which it is known.
+        csat: share of samples that satisfy everything.
+        csat_conflict_free: the same of conflict-free samples.
+        held: whether each rule, the global constraints and all together hold, bool
+            `batch x (rules + 2)`.
+        statuses: how many samples have each.
+        note: why it could not be measured, where it could not.
+    """
+
+    relaxation: Relaxation
+    plan: Plan | None = None
+    solver: str = ""
+    variables: Spread = Spread()
+    rows: Spread = Spread()
+    disjuncts: Spread = Spread()
+    nonzeros: Spread = Spread()
+    compile_seconds: float = NOTHING
+    seconds_per_sample: float = NOTHING
+    value: float = NOTHING
+    distance: float = NOTHING
+    gap: Spread = Spread()
+    gaps: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    csat: float = NOTHING
+    csat_conflict_free: float = NOTHING
+    held: Array | None = field(default=None, repr=False)
+    statuses: dict[Status, int] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What relaxations are compared on.
+
+    Attributes:
+        rules: the rules.
+        x: inputs, float64 `batch x p`.
+        yhat: predictions, `batch x d`.
+        weights: of the outputs in the distance, or None.
+        tolerance: a rule holds within it.
+        exact: the exact projection.
+    """
+
+    rules: RuleModel
+    x: Tensor
+    yhat: Tensor
+    weights: Any
+    tolerance: float
+    exact: Projection
+
+    def __len__(self) -> int:
+        return len(self.yhat)
+
+    @property
+    def conflict_free(self) -> Array:
+        """Samples for which some output satisfies everything, bool `batch`."""
+        return np.isfinite(self.exact.distance.double().numpy())
+
+    @property
+    def proved(self) -> Array:
+        """Samples whose exact distance is known, bool `batch`."""
+        status = self.exact.status.numpy()
+        return (status == Status.SATISFIED) | (status == Status.PROJECTED)
+
+    def held(self, y: Tensor) -> Array:
+        """Whether each rule, the global constraints and all together hold at points."""
+        return what_holds(self.rules, self.x, y, self.tolerance).numpy()
+
+
+def measure(
+    samples: Samples,
+    relaxation: Relaxation,
+    threads: int | None,
+    tick: Callable[[int], None],
+) -> Measured:
+    """Measure one relaxation.
+
+    Args:
+        samples: what it is measured on.
+        relaxation: which one.
+        threads: of the solver.
+        tick: told how many samples are done.
+    """
+    # Nothing that another relaxation has made ready counts for this one.
+    rules = RuleModel.from_data(samples.rules.data)
+    try:
+        started = time.perf_counter()
+        chosen = relaxation.resolve(rules, samples.x, samples.yhat)
+        planning = time.perf_counter() - started if relaxation.kind == "plan" else 0.0
+        keywords = {
+            "relaxation": chosen,
+            "solver": relaxation.solver,
+            "weights": samples.weights,
+            "threads": threads,
+        }
+        projector = Projector(rules, **keywords)
+        first = _one_of_each_pattern(samples)
+        # Imports of solvers and compiled kernels are no part of any relaxation.
+        _timed(Projector(RuleModel.from_data(rules.data), **keywords), samples, first[:1])
+        cold, _ = _timed(projector, samples, first)
+        warm, _ = _timed(projector, samples, first)
+        expected = warm / max(1, len(first)) * len(samples)
+        seconds, parts = _timed_in_pieces(projector, samples, expected, tick)
+        done = _Joined(parts)
+    except GdpnetError as error:
+        tick(len(samples))
+        return Measured(relaxation, note=str(error))
+    free = samples.conflict_free & np.isfinite(done.value)
+    known = samples.proved & np.isfinite(done.value)
+    gaps = samples.exact.distance.double().numpy()[known] - done.value[known]
+    held = samples.held(done.y)
+    return Measured(
+        relaxation,
+        plan=chosen if isinstance(chosen, Plan) else None,
+        solver=done.solver,
+        **_sizes(rules, chosen, samples.x, done.layout),  # type: ignore[arg-type]
+        compile_seconds=planning + max(0.0, cold - warm),
+        seconds_per_sample=seconds / len(samples),
+        value=_mean(done.value[free]),
+        distance=_mean(done.distance[free]),
+        gap=Spread.of(gaps),
+        gaps=gaps,
+        csat=_mean(held[:, -1]),
+        csat_conflict_free=_mean(held[samples.conflict_free, -1]),
+        held=held,
+        statuses={status: int((done.status == status).sum()) for status in Status},
+    )
+
+
+def _mean(values: Array) -> float:
+    return float(values.mean()) if len(values) else NOTHING
+
+
+class _Joined:
+    """The results of a batch that was projected in pieces."""
+
+    def __init__(self, parts: list[Projection]) -> None:
+        self.y = torch.cat([part.y for part in parts])
+        self.value = np.concatenate([part.value.double().numpy() for part in parts])
+        self.distance = np.concatenate([part.distance.double().numpy() for part in parts])
+        self.status = np.concatenate([part.status.numpy() for part in parts])
+        layouts = [part._results.layout for part in parts]
+        written = [one for one in layouts if one is not None]
+        self.layout = np.concatenate(written) if written else np.zeros(0, dtype=np.int64)
+        names: set[str] = set()
+        for part in parts:
+            solver = part.info.solver
+            names |= {solver} if isinstance(solver, str) else set(solver)
+        self.solver = "+".join(sorted(names))
+
+
+def _one_of_each_pattern(samples: Samples) -> Array:
+    """Indices of samples, one for every pattern of active rules, whose predictions are broken."""
+    moved = np.flatnonzero(samples.exact.status.numpy() != Status.SATISFIED)
+    if not len(moved):
+        return np.arange(1)
+    active = samples.rules.active(samples.x[moved]).numpy()
+    return moved[np.unique(active, axis=0, return_index=True)[1]]
+
+
+def _timed(projector: Projector, samples: Samples, chosen: Any) -> tuple[float, Projection]:
+    started = time.perf_counter()
+    projection = projector(samples.yhat[chosen], samples.x[chosen])
+    return time.perf_counter() - started, projection
+
+
+def _timed_in_pieces(
+    projector: Projector, samples: Samples, expected: float, tick: Callable[[int], None]
+) -> tuple[float, list[Projection]]:
+    """Seconds for the batch, and its results; in as few pieces as progress can be told by."""
+    size = len(samples) if expected < _TICK else max(1, int(len(samples) * _TICK / expected))
+    seconds, parts = 0.0, []
+    for start in range(0, len(samples), size):
+        piece = slice(start, start + size)
+        taken, projection = _timed(projector, samples, piece)
+        seconds += taken
+        parts.append(projection)
+        tick(len(projection.status))
+    if seconds < _SHORT:
+        # The first time some layouts of adaptive steps were still to be made.
+        again = [_timed(projector, samples, slice(None))[0] for _ in range(_REPEATS)]
+        seconds = statistics.median(again)
+    return seconds, parts
+
+
+def _sizes(rules: RuleModel, relaxation: str | Plan, x: Tensor, solved: Array) -> dict[str, Spread]:
+    """Sizes over all samples, whether or not a program had to be solved for them.
+
+    Adaptive steps have the program of their last round; where none was solved, the CNF.
+    """
+    plan = relaxation if isinstance(relaxation, Plan) else None if relaxation == "dnf" else Plan()
+    names = ("variables", "rows", "disjuncts", "nonzeros")
+    try:
+        layouts = layouts_of(rules)
+        active = layouts.ready.rules.evaluate(x).clauses.numpy()
+        pruned = within_input_bounds(rules.data, x.numpy())
+        first, which = layouts.patterns(active, pruned)
+        planned = [layouts.planned(plan, active[s], bool(pruned[s])) for s in first.tolist()]
+        numbers = np.array(planned, dtype=np.int64)[which]
+        if relaxation == "auto":
+            numbers = np.where(solved >= 0, solved, numbers)
+        used, counts = np.unique(numbers, return_counts=True)
+        # Where rules contradict each other whatever the inputs, there is no program.
+        there = ~np.array(layouts.contradictory)[used]
+        sizes = [layouts.sizes(number) for number in used[there].tolist()]
+    except GdpnetError:  # no hull: an output without bounds, or too many products
+        return dict.fromkeys(names, Spread())
+    return {
+        name: Spread.of(np.array([getattr(s, name) for s in sizes], float), counts[there])
+        for name in names
+    }
