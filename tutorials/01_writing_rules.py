@@ -17,6 +17,12 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 
+
+def numbers(y):
+    """Outputs, rounded to be printed; the sum makes 0 of what was rounded to -0."""
+    return [round(v, 3) + 0.0 for v in y.flatten().tolist()]
+
+
 # %% [markdown]
 # ## Alternatives, and when they apply
 #
@@ -46,7 +52,7 @@ x = torch.tensor([[20.0], [30.0]])
 yhat = torch.tensor([[0.6, 0.1], [0.6, 0.1]])
 p = gdpnet.project(rules, yhat, x)
 print("active:   ", rules.active(x).flatten().tolist())
-print("projected:", [[round(v, 3) for v in row] for row in p.y.tolist()])
+print("projected:", [numbers(y) for y in p.y])
 print("disjunct: ", p.disjunct.flatten().tolist(), "(-1: the rule does not apply)")
 assert rules.active(x).tolist() == [[False], [True]]
 assert torch.allclose(p.y, torch.tensor([[0.6, 0.1], [0.75, 0.1]]))
@@ -74,8 +80,7 @@ m.active_when[m.frost] = m.Ta <= 5
 rules = gdpnet.RuleModel(m, outputs=[m.f, m.c], inputs=[m.Ta])
 print(rules)
 for Ta in (0.0, 20.0, 40.0):
-    y = gdpnet.project(rules, [0.1, 0.1], [Ta]).y.tolist()
-    print(f"Ta = {Ta:2g}: (f, c) = ({y[0]:.3f}, {y[1]:.3f})")
+    print(f"Ta = {Ta:2g}: f, c = {numbers(gdpnet.project(rules, [0.1, 0.1], [Ta]).y)}")
 
 # %% [markdown]
 # A `RuleModel` is a snapshot. We had to make a new one after adding constraints, and the Pyomo
@@ -124,7 +129,7 @@ m.q = pyo.Var(["A", "B"], bounds=(0, 10))
 m.off = Disjunct(["A", "B"])
 m.on = Disjunct(["A", "B"])
 for i in ("A", "B"):
-    m.off[i].flow = pyo.Constraint(expr=m.q[i] <= 0)
+    m.off[i].flow = pyo.Constraint(expr=m.q[i] == 0)
     m.on[i].flow = pyo.Constraint(expr=m.q[i] >= 4)
 m.pump = Disjunction(["A", "B"], rule=lambda m, i: [m.off[i], m.on[i]])
 
@@ -134,8 +139,8 @@ m.one_runs = pyo.LogicalConstraint(
 )
 rules = gdpnet.RuleModel(m, outputs=[m.q])
 print(rules)
-print("without logic:", gdpnet.project(apart, [1.5, 1.0]).y.tolist())
-print("with logic:   ", gdpnet.project(rules, [1.5, 1.0]).y.tolist())
+print("without logic:", numbers(gdpnet.project(apart, [1.5, 1.0]).y))
+print("with logic:   ", numbers(gdpnet.project(rules, [1.5, 1.0]).y))
 assert gdpnet.project(apart, [1.5, 1.0]).y.tolist() == [0, 0]
 assert gdpnet.project(rules, [1.5, 1.0]).y.tolist() == [4, 0]
 
@@ -147,14 +152,14 @@ assert gdpnet.project(rules, [1.5, 1.0]).y.tolist() == [4, 0]
 m = pyo.ConcreteModel()
 m.v = pyo.Var(bounds=(0, 10))
 m.closed = Disjunct()
-m.closed.flow = pyo.Constraint(expr=m.v <= 0)
+m.closed.flow = pyo.Constraint(expr=m.v == 0)
 m.open = Disjunct()
 m.open.flow = pyo.Constraint(expr=m.v >= 1)
 m.open.mode = Disjunction(expr=[[m.v <= 3], [m.v >= 8]])
 m.valve = Disjunction(expr=[m.closed, m.open])
 rules = gdpnet.RuleModel(m, outputs=[m.v])
 print(rules)
-moved = gdpnet.project(rules, [[0.3], [0.8], [5.0], [6.0]]).y.flatten().tolist()
+moved = numbers(gdpnet.project(rules, [[0.3], [0.8], [5.0], [6.0]]).y)
 print("0.3, 0.8, 5, 6 ->", moved)
 assert moved == [0, 1, 3, 8]
 
@@ -173,7 +178,7 @@ m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
 m.box = Disjunction(expr=[[m.y == 12 * m.n], [m.y == 20 * m.n]])
 rules = gdpnet.RuleModel(m, outputs=[m.y])
 print(rules)
-moved = gdpnet.project(rules, [[15.0], [17.0], [31.0], [95.0]]).y.flatten().tolist()
+moved = numbers(gdpnet.project(rules, [[15.0], [17.0], [31.0], [95.0]]).y)
 print("15, 17, 31, 95 ->", moved)
 assert moved == [12, 20, 36, 60]
 
@@ -201,7 +206,7 @@ p = gdpnet.project(rules, [0.9, 0.5], tomorrow)
 print(gdpnet.Status(p.status.item()).name, "-", gdpnet.Status(p.status.item()).message)
 print("contradict each other:", rules.explain_conflict(tomorrow))
 nearest = gdpnet.project(rules, [0.9, 0.5], tomorrow, on_conflict="nearest").y
-print("broken as little as possible:", [round(v, 3) for v in nearest.tolist()])
+print("broken as little as possible:", numbers(nearest))
 assert rules.global_violation(tomorrow, nearest) <= 1e-6
 
 # %% [markdown]
