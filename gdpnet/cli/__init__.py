@@ -17,6 +17,8 @@ _COMMANDS = (
     "doctor",
     "inspect",
     "compare",
+    "train",
+    "report",
 )
 
 app = typer.Typer(

@@ -3,5 +3,35 @@
 from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
 from gdpnet.study.comparison import Comparison, compare
+from gdpnet.study.training import (
+    METHODS,
+    PROTOCOLS,
+    Data,
+    Grid,
+    Method,
+    Protocol,
+    Stage,
+    StudyFolder,
+    Task,
+    method_named,
+    train,
+)
 
-__all__ = ["Comparison", "LoadedModel", "compare", "load_model", "projection_summary"]
+__all__ = [
+    "METHODS",
+    "PROTOCOLS",
+    "Comparison",
+    "Data",
+    "Grid",
+    "LoadedModel",
+    "Method",
+    "Protocol",
+    "Stage",
+    "StudyFolder",
+    "Task",
+    "compare",
+    "load_model",
+    "method_named",
+    "projection_summary",
+    "train",
+]

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import re
 import sys
+import time
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -257,6 +258,43 @@ def test_oracle_equals_highs_over_all_selections(split: str) -> None:
         assert shifted - other == pytest.approx(
             value - (g @ WITNESS + 0.5 * h @ WITNESS**2), abs=1e-12
         )
+
+
+@pytest.mark.gurobi
+@pytest.mark.parametrize("split", ["iid", "ood"])
+def test_oracle_equals_pyomos_big_m_by_gurobi(split: str) -> None:
+    x = inputs(25, split, seed=13)
+    y = cooling.optimal(x)
+    gurobi = pyo.SolverFactory("gurobi_direct")
+    for row, point, active in zip(x, y, cooling.active(x), strict=True):
+        m = cooling.pyomo_model()
+        for name, number in zip(cooling.INPUTS, row, strict=True):
+            m.component(name).set_value(float(number))
+        for name, on in zip(cooling.RULES, active, strict=True):
+            if not on:
+                rule = m.component(name)
+                for disjunct in rule.disjuncts:
+                    disjunct.deactivate()
+                rule.deactivate()
+        f_ref, c_ref, p_ref = cooling.reference(row[None])[0]
+        m.cost = pyo.Objective(
+            expr=K.kappa * m.price * m.power
+            + K.q_f * (m.f - f_ref) ** 2
+            + K.q_c * (m.c - c_ref) ** 2
+            + K.q_p * (m.p - p_ref) ** 2
+        )
+        pyo.TransformationFactory("gdp.bigm").apply_to(m)
+        # The default gap of 1e-4 would let a worse choice of disjuncts pass.
+        found = gurobi.solve(m, options={"MIPGap": 0.0, "MIPGapAbs": 0.0, "Threads": 1})
+        pyo.assert_optimal_termination(found)
+        ours = cooling.objective(row[None], point[None])[0]
+        assert ours == pytest.approx(pyo.value(m.cost), abs=1e-6)
+
+
+def test_ten_thousand_targets_take_seconds() -> None:
+    started = time.perf_counter()
+    cooling.sample(10_000, "train", 1)
+    assert time.perf_counter() - started < 10.0
 
 
 def test_oracle_marks_a_sample_without_feasible_point() -> None:

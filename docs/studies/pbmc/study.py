@@ -1,0 +1,51 @@
+"""Trains the study of docs/studies/pbmc.md; goes on where it was stopped.
+
+python docs/studies/pbmc/study.py [FOLDER]    (GDPNET_DATA names the data, GDPNET_RULES the rules)
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from gdpnet.study import load_model
+from gdpnet.study.training import Grid, train
+
+MODEL = Path(__file__).resolve().parents[3] / "models" / "pbmc"
+# The longest to train comes last.
+METHODS = (
+    "base",
+    "finetuned-penalty",
+    "inference",
+    "inference-least-norm",
+    "cnf",
+    "cnf-relaxed",
+    "dnf",
+    "dnf-relaxed",
+    "dnf-least-norm",
+    "dnf-nearest",
+    "rules",
+    "penalty",
+)
+
+
+def main() -> None:
+    rules = os.environ.get("GDPNET_RULES", "C")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else f"build/pbmc-{rules}")
+    grid = Grid(
+        methods=METHODS,
+        sizes=load_model(MODEL).module.sizes(),
+        seeds=(0, 1, 2),
+        protocols=("pbmc",),
+    )
+    started = time.monotonic()
+
+    def told(done: int, total: int) -> None:
+        minutes = (time.monotonic() - started) / 60
+        sys.stderr.write(f"{minutes:6.1f} min: {done} of {total} trained\n")
+
+    train(MODEL, grid, folder, jobs=os.cpu_count() or 1, together=True, finished=told)
+
+
+if __name__ == "__main__":
+    main()

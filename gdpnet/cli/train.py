@@ -1,0 +1,106 @@
+"""`gdpnet train MODEL`: methods, sizes, seeds and protocols side by side, in one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gdpnet.cli._common import Model, errors_as_text, make_console
+from gdpnet.cli.report import show
+
+
+def train(
+    context: typer.Context,
+    model: Model,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The study's folder; goes on where it was.")
+    ],
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between; also pdnf:k, plan:b, steps:s. [all]"),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Training sizes.")] = "250",
+    seeds: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds.")] = "0,1,2",
+    protocols: Annotated[
+        str, typer.Option(help="paper, converged, or one of the model's own.")
+    ] = "converged",
+    gradient: Annotated[
+        str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")
+    ] = "qp",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    together: Annotated[
+        bool, typer.Option("--together", help="Train the seeds of a size side by side.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Train anew what a damaged checkpoint holds.")
+    ] = False,
+) -> None:
+    """Train a model's network with and without its rules, and compare."""
+    with errors_as_text(context):
+        from gdpnet.study import METHODS, Grid
+        from gdpnet.study import train as run
+
+        grid = Grid(
+            methods=_words(methods) if methods else tuple(METHODS),
+            sizes=_numbers("--sizes", sizes),
+            seeds=_numbers("--seeds", seeds),
+            protocols=_words(protocols),
+            gradient=gradient,
+        )
+        _one_thread()
+        console = make_console()
+        quiet = not console.is_terminal
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
+            whole = bars.add_task("trained", total=None, visible=False)
+            stage = bars.add_task("", total=None, visible=False)
+            try:
+                run(
+                    model,
+                    grid,
+                    out,
+                    jobs=jobs,
+                    together=together,
+                    force=force,
+                    progress=lambda told, step, total: bars.update(
+                        stage, description=told, completed=step, total=total, visible=True
+                    ),
+                    finished=lambda done, total: bars.update(
+                        whole, completed=done, total=total, visible=True
+                    ),
+                )
+            except KeyboardInterrupt:
+                bars.stop()
+                typer.echo("Stopped; the same command goes on from here.", err=True)
+                raise typer.Exit(130) from None
+        show(out, out / "report.html", console)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    from gdpnet.errors import InputError
+
+    try:
+        return tuple(int(word) for word in _words(text))
+    except ValueError:
+        raise InputError(
+            f"{option}: expected whole numbers with commas between, got {text!r}."
+        ) from None
+
+
+def _one_thread() -> None:
+    """Threads cost more than they give on batches and networks as small as these."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,186 @@
+"""Figures: how methods compare as data grow, and as rules are merged."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gdpnet.errors import InputError
+from gdpnet.study.report._results import Results, Statistic
+from gdpnet.study.report._tables import ORDERS, SATISFACTION
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class _Look:
+    colour: str
+    marker: str
+    line: str = "-"
+
+
+# Okabe and Ito's colours; markers and dashes tell apart what colours do not.
+_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
+_BLUE, _VERMILION, _PURPLE, _GREY = "#0072b2", "#d55e00", "#cc79a7", "#777777"
+
+_LOOKS = {
+    "base": _Look(_BLACK, "o"),
+    "finetuned-base": _Look(_BLACK, "o", "--"),
+    "penalty": _Look(_ORANGE, "s"),
+    "finetuned-penalty": _Look(_VERMILION, "D"),
+    "inference": _Look(_SKY, "^"),
+    "finetuned-inference": _Look(_SKY, "^", "--"),
+    "cnf": _Look(_GREEN, "v"),
+    "pdnf": _Look(_PURPLE, "P"),
+    "dnf": _Look(_BLUE, "*"),
+    "cnf-relaxed": _Look(_GREEN, "v", "--"),
+    "dnf-relaxed": _Look(_BLUE, "*", "--"),
+    "dnf-auto": _Look(_BLUE, "p", ":"),
+    "straight-through": _Look(_GREY, "X", ":"),
+}
+_OTHERS = [_Look(c, "h", "-.") for c in (_VERMILION, _SKY, _ORANGE, _PURPLE, _GREEN, _BLACK)]
+
+
+def size_figure(results: Results, protocol: str) -> Figure:
+    """The task's first metric and CSAT against the training size, one column a test split.
+
+    Args:
+        results: of a study.
+        protocol: name of the protocol.
+
+    Returns:
+        A matplotlib figure.
+    """
+    figure, panels = _panels(results)
+    looks = _looks(results.methods)
+    for metric, split, panel in panels:
+        for place, method in enumerate(results.methods):
+            sizes = results.sizes_of(method, protocol)
+            where = {"method": method, "split": split, "protocol": protocol}
+            found = [results.at(metric, size=size, **where) for size in sizes]
+            # A little apart, or bars of equal values would hide each other.
+            apart = 1.0 + 0.012 * (place - len(results.methods) / 2)
+            _draw(panel, [apart * size for size in sizes], found, metric, method, looks[method])
+        panel.set_xscale("log")
+        panel.set_xticks(results.sizes, [str(size) for size in results.sizes])
+        panel.minorticks_off()
+        panel.set_xlabel("training samples")
+    return _finished(figure, panels, f"Data-set size, protocol {protocol}")
+
+
+def convexification_figure(results: Results, protocol: str) -> Figure:
+    """The task's first metric and CSAT against the number of merged rules.
+
+    Args:
+        results: of a study with methods `pdnf:k` and `steps:s`.
+        protocol: name of the protocol.
+
+    Returns:
+        A matplotlib figure.
+    """
+    figure, panels = _panels(results)
+    colours = {"pdnf": _VERMILION, "steps": _BLUE}
+    for metric, split, panel in panels:
+        for kind, order in ORDERS.items():
+            for size, (marker, line) in zip(
+                _merged_sizes(results, protocol),
+                (("o", "-"), ("s", "--"), ("^", ":")),
+                strict=False,
+            ):
+                where = {"size": size, "split": split, "protocol": protocol}
+                steps = results.merged(kind)
+                found = [results.at(metric, method=method, **where) for method in steps.values()]
+                look = _Look(colours[kind], marker, line)
+                _draw(panel, list(steps), found, metric, f"{order} order, n = {size}", look)
+        panel.set_xlabel("k: first k rules merged, or k - 1 basic steps (0, 1: CNF)")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+    return _finished(figure, panels, f"Sequential convexification, protocol {protocol}", log=False)
+
+
+def same_drawing() -> AbstractContextManager[None]:
+    """Within it, the same figure gives the same file: names of parts are not drawn by lot."""
+    matplotlib = _matplotlib()
+    context: AbstractContextManager[None] = matplotlib.rc_context({"svg.hashsalt": "gdpnet"})
+    return context
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise InputError(
+            "Figures need matplotlib: pip install 'gdpnet[plot]'. The tables need nothing."
+        ) from error
+    return matplotlib
+
+
+def _merged_sizes(results: Results, protocol: str) -> list[int]:
+    found = {
+        size
+        for kind in ORDERS
+        for k, method in results.merged(kind).items()
+        if k > 1
+        for size in results.sizes_of(method, protocol)
+    }
+    return sorted(found)
+
+
+def _looks(methods: tuple[str, ...]) -> dict[str, _Look]:
+    others = [name for name in methods if name not in _LOOKS]
+    more = {name: _OTHERS[k % len(_OTHERS)] for k, name in enumerate(others)}
+    return {**_LOOKS, **more}
+
+
+def _panels(results: Results) -> tuple[Figure, list[tuple[str, str, Any]]]:
+    _matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * len(results.splits), 7.6), layout="constrained")
+    metrics = (results.metrics[0], "csat")
+    grid = figure.subplots(2, len(results.splits), sharex=True, squeeze=False)
+    return figure, [
+        (metric, split, grid[row][column])
+        for row, metric in enumerate(metrics)
+        for column, split in enumerate(results.splits)
+    ]
+
+
+def _draw(
+    panel: Any, at: list[Any], found: list[Statistic], metric: str, label: str, look: _Look
+) -> None:
+    unit = 100.0 if metric.startswith("csat") else 1.0
+    panel.errorbar(
+        at,
+        [unit * one.mean for one in found],
+        yerr=[unit * one.deviation for one in found],
+        color=look.colour,
+        marker=look.marker,
+        linestyle=look.line,
+        markersize=6,
+        linewidth=1.3,
+        elinewidth=0.8,
+        capsize=2,
+        label=label,
+    )
+
+
+def _finished(
+    figure: Figure, panels: list[tuple[str, str, Any]], title: str, log: bool = True
+) -> Figure:
+    for metric, split, panel in panels:
+        share = metric.startswith("csat")
+        name = SATISFACTION.get(metric, metric.upper())
+        panel.set_title(f"{name}, {split.upper()}", fontsize=11)
+        panel.set_ylabel(f"{name}, %" if share else name)
+        if log and not share:
+            panel.set_yscale("log")
+        panel.grid(True, which="major", color="#e4e4e4", linewidth=0.6)
+        panel.set_axisbelow(True)
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+    handles, labels = panels[0][2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
+    figure.suptitle(title, fontsize=13)
+    return figure

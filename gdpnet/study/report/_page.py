@@ -1,0 +1,102 @@
+"""The report of a study as a page of HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gdpnet.study._page import Page
+from gdpnet.study.report import _tables
+from gdpnet.study.report._figures import convexification_figure, same_drawing, size_figure
+from gdpnet.study.report._results import Results
+from gdpnet.study.report._tables import Table
+
+
+def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
+    """Write tables and figures of a study to one file that needs no other.
+
+    Args:
+        results: of the study.
+        study: what was studied, from `StudyFolder.study`.
+        path: the page.
+    """
+    name = study.get("model", "study")
+    page = Page(f"{name}: training with rules", title=f"{name}: training")
+    page.paragraph(
+        f"{len(results.rows)} results: {len(results.methods)} methods, training sizes "
+        f"{', '.join(map(str, results.sizes))}, {_tables.seeds_told(results)}. All methods of a "
+        "seed share the backbone, the samples and their order. CSAT is the share of test samples "
+        "whose output satisfies the active rules, the global constraints and the bounds within "
+        "1e-6; 'rules only' leaves constraints and bounds out, as the paper counts. Gradients "
+        f"through projections: {study.get('gradient', '')}."
+    )
+    with same_drawing():
+        for protocol in results.protocols:
+            _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
+    page.write(path)
+
+
+def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, Any]) -> None:
+    page.section(f"Protocol {protocol}")
+    page.paragraph(_told(settings))
+    sizes = [n for n in results.sizes if _any_at(results, protocol, n)]
+    if len(sizes) > 1:
+        page.figure(
+            size_figure(results, protocol),
+            alt=f"{results.metrics[0]} and CSAT of every method against the training size, "
+            f"protocol {protocol}; the numbers are in the tables below.",
+            caption="Mean and standard deviation over the seeds.",
+        )
+    for size in sizes:
+        _append(page, _tables.quality(results, protocol, size))
+    merged = [_tables.convexification(results, protocol, size) for size in results.sizes]
+    if any(merged):
+        page.section("Sequential convexification", level=3)
+        page.figure(
+            convexification_figure(results, protocol),
+            alt=f"{results.metrics[0]} and CSAT against the number of merged rules, protocol "
+            f"{protocol}; the numbers are in the tables below.",
+            caption="Rules merged in declaration order, and in the order in which merging "
+            "tightens most.",
+        )
+        for table in merged:
+            if table is not None:
+                _append(page, table)
+    if sizes:
+        page.section("Cost", level=3)
+        _append(page, _tables.overhead(results, protocol))
+        if results.rules:
+            page.section("Rule by rule", level=3)
+            for split in results.splits:
+                _append(page, _tables.each_rule(results, protocol, sizes[-1], split))
+
+
+def _any_at(results: Results, protocol: str, size: int) -> bool:
+    return any(size in results.sizes_of(method, protocol) for method in results.methods)
+
+
+def _append(page: Page, table: Table) -> None:
+    page.table(table.headers, table.rows, caption=table.caption, numbers=True)
+
+
+def _told(settings: dict[str, Any]) -> str:
+    """A protocol in words."""
+    if not settings:
+        return ""
+    parts = [
+        f"{title}: {_stage(settings[key])}"
+        for key, title in (("base", "First stage"), ("finetune", "Second stage"))
+    ]
+    who = (
+        "all methods have both stages"
+        if settings.get("both")
+        else "methods that are not fine-tuned have the first only"
+    )
+    share = settings.get("validation")
+    kept = f" {100 * share:g} % of the samples are kept back to choose the best." if share else ""
+    return f"{'. '.join(parts)}. AdamW without weight decay; {who}.{kept}"
+
+
+def _stage(stage: dict[str, Any]) -> str:
+    length = f"{stage['epochs']} epochs" if stage.get("epochs") else f"{stage['steps']} steps"
+    return f"{length}, batch {stage['batch']}, rate {stage['rate']:g}"

@@ -1,0 +1,77 @@
+"""Objective: from a network and samples to the number that is minimised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from gdpnet.study.training._methods import Method
+from gdpnet.study.training._task import Data, Task
+
+
+class Objective:
+    """The loss of a method.
+
+    Args:
+        loss: of outputs and targets.
+        layer: moves the network's outputs, or None.
+        penalty: of outputs and the rules' inputs, or None.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., torch.Tensor],
+        layer: nn.Module | None = None,
+        penalty: Callable[..., torch.Tensor] | None = None,
+    ) -> None:
+        self._loss = loss
+        self._layer = layer
+        self._penalty = penalty
+
+    @classmethod
+    def of(cls, task: Task, method: Method, layer: nn.Module | None) -> Objective:
+        """What a method minimises on a task."""
+        return cls(
+            task.loss,
+            layer if method.loss == "projected" else None,
+            task.penalty if method.loss == "penalty" else None,
+        )
+
+    def summed(self, networks: int) -> Objective:
+        """The sum over networks side by side, whose outputs are `batch x networks x d`.
+
+        Args:
+            networks: how many.
+        """
+        loss, penalty = self._loss, self._penalty
+        is_mean: bool | None = None
+
+        def losses(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            nonlocal is_mean
+            if is_mean is not False:
+                # Most losses are means over samples: one call instead of one for each network.
+                total = networks * loss(y.flatten(0, 1), target.flatten(0, 1))
+                if is_mean:
+                    return total
+            each = [loss(y[:, k], target[:, k]) for k in range(networks)]
+            summed = torch.stack(each).sum()
+            if is_mean is None:
+                is_mean = networks > 1 and torch.allclose(total, summed, rtol=1e-12, atol=0.0)
+            return summed
+
+        def penalties(y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
+            assert penalty is not None
+            total: torch.Tensor = networks * penalty(y, x)  # the penalty is a mean
+            return total
+
+        return Objective(losses, self._layer, None if penalty is None else penalties)
+
+    def __call__(self, network: nn.Module, data: Data) -> torch.Tensor:
+        """A scalar."""
+        y = network(data.x)
+        if self._layer is not None:
+            y = self._layer(y, data.rule_x)
+        value = self._loss(y, data.target)
+        return value if self._penalty is None else value + self._penalty(y, data.rule_x)

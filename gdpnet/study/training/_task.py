@@ -1,0 +1,215 @@
+"""Task: a model file as something to train on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from gdpnet.errors import ModelFileError
+from gdpnet.nn._penalty import RulePenalty
+from gdpnet.nn._scaling import RuleInputs
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve import Status, project
+from gdpnet.study._models import LoadedModel
+from gdpnet.study.training._methods import Method, method_named
+from gdpnet.study.training._protocols import Protocol, protocol_named
+
+_PLANNING = 256  # unlabelled inputs that plans are made for
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples: what the network sees, what the rules see, what is wanted.
+
+    Attributes:
+        x: inputs of the network, `n x features`.
+        rule_x: inputs of the rules, `n x p`, or None where they have none.
+        target: `n x ...`.
+
+    Example:
+        >>> import torch
+        >>> len(Data(torch.zeros(5, 2), None, torch.zeros(5)).take(slice(3)))
+        3
+    """
+
+    x: torch.Tensor
+    rule_x: torch.Tensor | None
+    target: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def take(self, rows: Any) -> Data:
+        """Some of the samples."""
+        rule_x = None if self.rule_x is None else self.rule_x[rows]
+        return Data(self.x[rows], rule_x, self.target[rows])
+
+
+class Task:
+    """What a model file defines for training; see `gdpnet.study.training` for the contract.
+
+    Args:
+        model: the file, from `gdpnet.study.load_model`.
+
+    Attributes:
+        rules: the rules.
+        penalty: of broken rules, weight 2 and soft-min temperature 1e-2 as in the paper.
+        test_seeds: seed of each test split.
+
+    Example:
+        >>> from gdpnet.study import load_model
+        >>> task = Task(load_model("models/cooling"))  # doctest: +SKIP
+        >>> task.training(size=100, seed=0).x.shape  # doctest: +SKIP
+        torch.Size([100, 7])
+    """
+
+    def __init__(self, model: LoadedModel) -> None:
+        missing = [name for name in ("sample", "network") if getattr(model, name) is None]
+        if missing:
+            raise ModelFileError(
+                f"{model.path} cannot be trained: it defines no {' and no '.join(missing)}. Add "
+                + " and ".join(f"`def {_SIGNATURES[name]}`" for name in missing)
+                + "."
+            )
+        self.path = model.path
+        self.name = model.name
+        self._module = model.module
+        self._sample: Callable[..., Any] = model.sample  # type: ignore[assignment]
+        self._network: Callable[..., Any] = model.network  # type: ignore[assignment]
+        self.rules: RuleModel = model.build()
+        self.loss: Callable[..., torch.Tensor] = self._own("loss", torch.nn.functional.mse_loss)
+        self.metrics: Callable[..., Mapping[str, Any]] = self._own("metrics", _mean_squared_error)
+        self.test_seeds: dict[str, int] = dict(self._own("TEST_SEEDS", {"iid": 2}))
+        self._test_size: int = self._own("TEST_SIZE", 2000)
+        self._rule_inputs = RuleInputs(self.rules.input_names, self._own("rule_inputs", None))
+        self._tests: dict[str, Data] = {}
+        self._layers: dict[tuple[str, Any], nn.Module | None] = {}
+        self._conflict_free: dict[str, torch.Tensor] = {}
+
+    @cached_property
+    def penalty(self) -> nn.Module:
+        """The penalty for broken rules, of y and the rules' inputs."""
+        return RulePenalty(self.rules, weight=2.0, temperature=1e-2)
+
+    def method(self, name: str) -> Method:
+        """A method by name, the file's own included."""
+        return method_named(name, self._own("METHODS", {}))
+
+    def protocol(self, name: str) -> Protocol:
+        """A protocol by name, the file's own included."""
+        return protocol_named(name, self._own("PROTOCOLS", {}))
+
+    def training(self, size: int, seed: int) -> Data:
+        """So many training samples; raises where the file has fewer."""
+        data = self._drawn(size, "train", seed)
+        if len(data) < size:
+            raise ModelFileError(
+                f"{self.path}: a training size of {size} was asked for, but "
+                f"sample({size}, split='train', seed={seed}) has {len(data)} rows. Ask for at most "
+                "that."
+            )
+        return data
+
+    def test(self, split: str) -> Data:
+        """A test split, drawn once."""
+        if split not in self._tests:
+            self._tests[split] = self._drawn(self._test_size, split, self.test_seeds[split])
+        return self._tests[split]
+
+    def conflict_free(self, split: str) -> torch.Tensor:
+        """Which samples of a test split some output could satisfy, `n`."""
+        if split not in self._conflict_free:
+            data = self.test(split)
+            start = torch.zeros(len(data), len(self.rules.output_names), dtype=torch.float64)
+            status = project(self.rules, start, data.rule_x).status
+            self._conflict_free[split] = status != Status.CONFLICT
+        return self._conflict_free[split]
+
+    def layer(self, method: Method, gradient: Any = None) -> nn.Module | None:
+        """The projection of a method, made once: planning takes longer than a short training."""
+        key = method.name, gradient
+        if key not in self._layers:
+            self._layers[key] = method.layer(self.rules, self._planning_inputs, gradient)
+        return self._layers[key]
+
+    @cached_property
+    def _planning_inputs(self) -> torch.Tensor | None:
+        """Inputs of the rules that plans are made for, without any target."""
+        return self._drawn(_PLANNING, "train", 0).rule_x
+
+    def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
+        """The backbone, the same for all methods of a seed.
+
+        Args:
+            seed: of torch's randomness while it is made.
+            make: makes another one.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = self._network() if make is None else make()
+        if not isinstance(network, nn.Module):
+            raise ModelFileError(
+                f"{self.path}: network() should return a torch.nn.Module, but returned "
+                f"{type(network).__name__}."
+            )
+        return network.double()
+
+    @cached_property
+    def fingerprint(self) -> dict[str, str]:
+        """What a study's results depend on: rules, backbone and data, each as a short digest."""
+        network = self.new_network(0)
+        tests = [self.test(split) for split in self.test_seeds]
+        return {
+            "rules": self.rules.fingerprint[:16],
+            "network": _digest([repr(network), *network.state_dict().values()]),
+            "data": _digest([*self.test_seeds, *(t for d in tests for t in (d.x, d.target))]),
+        }
+
+    def _own(self, name: str, usual: Any) -> Any:
+        return getattr(self._module, name, usual)
+
+    def _drawn(self, n: int, split: str, seed: int) -> Data:
+        drawn = self._sample(n, split=split, seed=seed)
+        if not isinstance(drawn, tuple | list) or len(drawn) != 2:
+            raise ModelFileError(
+                f"{self.path}: sample() should return x and target, but returned "
+                f"{type(drawn).__name__}. End it with `return x, target`."
+            )
+        x, target = (_as_double(part) for part in drawn)
+        if len(x) != len(target) or not len(x):
+            raise ModelFileError(
+                f"{self.path}: sample({n}, split={split!r}, seed={seed}) returned {len(x)} rows of "
+                f"x and {len(target)} of target; both should have the same number, at least one."
+            )
+        return Data(x, self._rule_inputs(x), target)
+
+
+_SIGNATURES = {
+    "sample": "sample(n, split, seed):` that returns inputs and targets as tensors, `x, target",
+    "network": "network():` that returns a new torch.nn.Module from x to the outputs, `y = f(x)",
+}
+
+
+def _as_double(values: Any) -> torch.Tensor:
+    tensor = torch.as_tensor(values)
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _mean_squared_error(y: torch.Tensor, target: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"mse": (y - target).square().mean()}
+
+
+def _digest(parts: list[Any]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, torch.Tensor):
+            found.update(part.detach().contiguous().cpu().numpy().tobytes())
+        else:
+            found.update(str(part).encode())
+    return found.hexdigest()[:16]
