@@ -16,6 +16,7 @@ from gdpnet.cli._common import version_of
 _COMMANDS = (
     "doctor",
     "inspect",
+    "explore",
     "compare",
     "train",
     "report",

@@ -135,21 +135,20 @@ def _draw_line(
 
 
 def _draw_points(ax: Axes, start: float, end: float, hull: np.ndarray, holds: bool) -> None:
-    above = _lowest(hull, start)
-    lowest = _lowest(hull, end)
+    above, height = lowest(hull, start), lowest(hull, end)
     label: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "zorder": 7}
     arrow = {"arrowstyle": "-|>", "lw": 1.4, "color": INK, "shrinkA": 4, "shrinkB": 4}
     if start != end:
         ax.annotate("", (start, above), (start, 0.0), arrowprops=arrow | {"linestyle": ":"})
-        ax.annotate("", (end, lowest), (start, above), arrowprops=arrow, zorder=5)
-        ax.plot([end, end], [0.0, lowest], ":", color=INK, linewidth=1.0, zorder=4)
+        ax.annotate("", (end, height), (start, above), arrowprops=arrow, zorder=5)
+        ax.plot([end, end], [0.0, height], ":", color=INK, linewidth=1.0, zorder=4)
     ax.plot(start, 0.0, "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=6)
     ax.annotate("prediction", (start, 0.0), xytext=(8, 5), **label)
     mark, colour = ("o", INK) if holds else ("X", VERMILION)
-    ax.plot(end, lowest, mark, color=colour, markersize=7, zorder=6)
+    ax.plot(end, height, mark, color=colour, markersize=7, zorder=6)
     side = -1 if end < start else 1
     text = "lowest point" if holds else "lowest point, breaks a rule"
-    ax.annotate(text, (end, lowest), xytext=(8 * side, -4), va="top",
+    ax.annotate(text, (end, height), xytext=(8 * side, -4), va="top",
                 ha="left" if side > 0 else "right", **label)  # fmt: skip
 
 
@@ -160,7 +159,7 @@ def _alone(start: float, hull: np.ndarray, holds: bool) -> str:
     return f"hull in y alone{accepts}"
 
 
-def _lowest(hull: np.ndarray, y: float) -> float:
+def lowest(hull: np.ndarray, y: float) -> float:
     """The least eta of a convex polygon at y."""
     heights = []
     for (u, v), (s, t) in zip(hull, np.roll(hull, -1, axis=0), strict=True):

@@ -49,7 +49,7 @@ def shadow(model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> Arr
     around: list[Array] = []
     for one, other in zip(points, [*points[1:], points[0]], strict=True):
         around += [one, *_between(outermost, one, other)]
-    return convex_hull(np.array(around)) * size
+    return without_flat(around) * size
 
 
 def _between(outermost: _Outermost, one: Array, other: Array) -> list[Array]:
@@ -94,27 +94,33 @@ class _Outermost:
         )
 
 
-def convex_hull(points: Array) -> Array:
-    """Corners of the hull of points, `n x 2`, counterclockwise; points on a side are no corners."""
-    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
-    apart = np.r_[True, (np.abs(np.diff(ordered, axis=0)) > _FLAT).any(1)]
-    ordered = ordered[apart]
-    if len(ordered) < 3:
-        return ordered
-    lower, upper = _chain(ordered), _chain(ordered[::-1])
-    return np.array([*lower[:-1], *upper[:-1]])
+def without_flat(points: Sequence[Array]) -> Array:
+    """The corners among points in order around a convex polygon: none lies between its neighbours.
+
+    Args:
+        points: each `2`, in units of the picture's size.
+
+    Returns:
+        `corners x 2`.
+    """
+    kept = list(points)
+    k = 0
+    while len(kept) > 1 and k < len(kept):
+        before, after = kept[k - 1], kept[(k + 1) % len(kept)]
+        if _beside(kept[k], before, after) < _FLAT:
+            del kept[k]
+            k = max(0, k - 1)
+        else:
+            k += 1
+    return np.array(kept)
 
 
-def _chain(ordered: Array) -> list[Array]:
-    kept: list[Array] = []
-    for point in ordered:
-        while len(kept) > 1:
-            along, turn = point - kept[-2], kept[-1] - kept[-2]
-            if along[1] * turn[0] - along[0] * turn[1] > _FLAT * np.linalg.norm(along):
-                break
-            kept.pop()
-        kept.append(point)
-    return kept
+def _beside(point: Array, one: Array, other: Array) -> float:
+    """Distance of a point from a segment."""
+    along = other - one
+    length = along @ along
+    share = np.clip((point - one) @ along / length, 0.0, 1.0) if length else 0.0
+    return float(np.linalg.norm(point - one - share * along))
 
 
 def inside(corners: Array, points: Array, slack: float = 0.0) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,17 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.plot._polygons import outline
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
-from gdpnet.plot._style import GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted, series
+from gdpnet.plot._style import (
+    GREEN,
+    INK,
+    PAPER,
+    SMALL,
+    VERMILION,
+    Series,
+    axes_of,
+    counted,
+    series,
+)
 from gdpnet.rules._atoms import format_number
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
@@ -75,7 +85,7 @@ def plot_region(
         ('y[1]', '2 rules active: a, b')
     """
     here = RulesAt(rules, x)
-    pair = _pair(rules, outputs)
+    pair = pair_of(rules, outputs)
     here.refuse_unbounded(pair)
     names = _relaxations(relaxation)
     arrows = _project(here, yhat, names)
@@ -84,9 +94,10 @@ def plot_region(
 
     region = here.union(pair, values)
     _draw_region(ax, region, here.size(pair))
-    for k, (name, chosen) in enumerate(names.items()):
-        _draw_outline(ax, here.relaxed(chosen, pair, values), name, k)
-    _draw_arrows(ax, pair, arrows)
+    styles = _styles(names)
+    for name, chosen in names.items():
+        _draw_outline(ax, here.relaxed(chosen, pair, values), name, styles[name])
+    _draw_arrows(ax, pair, arrows, styles)
     _frame(ax, here, pair, region, values, outlines=bool(names))
     return ax
 
@@ -106,7 +117,8 @@ def _output(rules: RuleModel, which: Any, what: str) -> int:
     )
 
 
-def _pair(rules: RuleModel, outputs: Any) -> tuple[int, int]:
+def pair_of(rules: RuleModel, outputs: Any) -> tuple[int, int]:
+    """The two outputs of a picture, given by names or indices, or the first two."""
     if outputs is None:
         if rules.data.outputs < 2:
             raise InputError(
@@ -236,12 +248,18 @@ def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray) -> None
         ax.plot(*np.array(points).T, "o", color=GREEN, markersize=5, zorder=2)
 
 
-def _draw_outline(ax: Axes, corners: np.ndarray, name: str, k: int) -> None:
+def _styles(names: Iterable[str]) -> dict[str, Series]:
+    """CNF and DNF look the same in all pictures; plans have the styles behind theirs."""
+    found = {"DNF": series(0), "CNF": series(1)}
+    plans = [name for name in names if name not in found]
+    return found | {name: series(2 + k) for k, name in enumerate(plans)}
+
+
+def _draw_outline(ax: Axes, corners: np.ndarray, name: str, style: Series) -> None:
     from matplotlib.patches import Polygon
 
     if not len(corners):
         return
-    style = series(k)
     ax.add_patch(
         Polygon(
             corners,
@@ -250,21 +268,23 @@ def _draw_outline(ax: Axes, corners: np.ndarray, name: str, k: int) -> None:
             linestyle=style.dash,
             linewidth=2.0,
             joinstyle="round",
-            zorder=3 - 0.1 * k,
+            zorder=3,
             gid=f"outline of {name}",
             label=f"{name}: shadow of its lifted set",
         )
     )
 
 
-def _draw_arrows(ax: Axes, pair: tuple[int, int], arrows: list[_Arrows]) -> None:
+def _draw_arrows(
+    ax: Axes, pair: tuple[int, int], arrows: list[_Arrows], styles: Mapping[str, Series]
+) -> None:
     if not arrows:
         return
     columns = list(pair)
     told: dict[tuple[float, ...], list[str]] = {}
     way: dict[tuple[float, ...], np.ndarray] = {}
-    for k, each in enumerate(arrows):
-        colour = series(k).colour if each.name != "projection" else INK
+    for each in arrows:
+        colour = styles[each.name].colour if each.name in styles else INK
         for before, after, broken, conflict in zip(
             each.yhat, each.y, each.broken, each.conflict, strict=True
         ):

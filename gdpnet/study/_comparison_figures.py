@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.convexify._draw import plot_rule_graph
 from gdpnet.convexify.graph import interaction_graph
 from gdpnet.errors import GdpnetError
+from gdpnet.plot import plot_rule_graph
 from gdpnet.study._extras import need
 from gdpnet.study._measured import Measured, Spread
 from gdpnet.study._numbers import number, percent

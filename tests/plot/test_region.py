@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ import torch
 from matplotlib import pyplot
 from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
+from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import gdpnet
 from gdpnet import Plan, plot_region
-from gdpnet.plot._polygons import area, convex_hull, inside, outline, shadow
+from gdpnet.plot._polygons import area, inside, outline, shadow
 from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
 from tests.plot._axes import legend, polygons
@@ -26,6 +28,10 @@ NEAR = 1e-6  # points nearer to a boundary than this are not judged
 
 def figure1() -> gdpnet.RuleModel:
     return load_model(MODELS / "toy").build(name="figure1")
+
+
+def hull_of(points: np.ndarray) -> np.ndarray:
+    return points[ConvexHull(points).vertices]
 
 
 def covered(pieces: list[np.ndarray], points: np.ndarray, slack: float = 0.0) -> np.ndarray:
@@ -48,9 +54,10 @@ def clear(pieces: list[np.ndarray], points: np.ndarray) -> np.ndarray:
 def check_union(rules: gdpnet.RuleModel, x: torch.Tensor | None, pieces, pair, at, rng) -> int:
     """Random points, corners and points of sides: drawn exactly where the rules hold."""
     low, high = rules.lower[list(pair)].numpy(), rules.upper[list(pair)].numpy()
-    y = np.zeros((600, rules.data.outputs))
-    y[:, list(pair)] = rng.uniform(low, high, (600, 2))
-    y[:150, list(pair)] = np.round(y[:150, list(pair)])  # where boundaries are
+    n = 600 if rules.is_plain else 60  # with auxiliaries or logic each point is a program
+    y = np.zeros((n, rules.data.outputs))
+    y[:, list(pair)] = rng.uniform(low, high, (n, 2))
+    y[: n // 4, list(pair)] = np.round(y[: n // 4, list(pair)])  # where boundaries are
     for j, value in at.items():
         y[:, j] = value
     judged = clear(pieces, y[:, list(pair)])
@@ -92,7 +99,7 @@ def _area_of_cnf() -> float:
     hulls = []
     for pair in boxes.values():
         corners = [(u, v) for across, up in pair for u in across for v in up]
-        hulls.append(convex_hull(np.array(corners)))
+        hulls.append(hull_of(np.array(corners)))
     one, other = hulls
     for a, b in zip(other, np.roll(other, -1, axis=0), strict=True):
         kept = []
@@ -110,7 +117,7 @@ def _area_of_cnf() -> float:
 def test_random_rules_in_the_plane() -> None:
     """Equalities, whole numbers, auxiliaries, nesting and logic, ties and empty disjuncts."""
     rng = np.random.default_rng(11)
-    met = empty = 0
+    met = empty = hulls = 0
     while met < 40:
         rules = random_rules(rng)
         d = rules.data.outputs
@@ -122,7 +129,15 @@ def test_random_rules_in_the_plane() -> None:
         at = {j: float(rng.integers(0, 5)) for j in range(d) if j not in pair}
         pieces = RulesAt(rules, None).union(pair, at)
         empty += not check_union(rules, None, pieces, pair, at, rng)
+        if d == 2 and pieces:
+            hulls += 1
+            corners = np.vstack(pieces)
+            outer = RulesAt(rules, None).relaxed("dnf", pair, at)
+            for direction in rng.normal(size=(12, 2)):
+                reach = (corners @ direction).max()
+                assert (outer @ direction).max() == pytest.approx(reach, abs=1e-7)
     assert 0 < empty < 40
+    assert hulls > 3
 
 
 def test_outlines_hold_the_region_and_are_what_the_program_says() -> None:
@@ -171,10 +186,6 @@ def test_cooling_in_planes() -> None:
 
 def _outside(rules, x, point, p) -> float:
     """How far (f, c, p) is from the hull of the region, by weights of corners in space."""
-    from itertools import product
-
-    from scipy.spatial import HalfspaceIntersection
-
     here = RulesAt(rules, x)
     sample, data = here._sample, rules.data
     points = []
@@ -260,7 +271,7 @@ def test_shadow_of_a_cube_turned_in_space() -> None:
             integer=np.zeros(3, dtype=bool),
         )
         corners = shadow(_highs.model_of(program), (0, 2), np.array([2.0, 2.0]))
-        expected = convex_hull(cube[:, [0, 2]])
+        expected = hull_of(cube[:, [0, 2]])
         assert len(corners) == len(expected) == 6
         assert np.abs(corners[:, None] - expected[None]).sum(2).min(1).max() < 1e-8
 

@@ -1,0 +1,35 @@
+"""Draws docs/pictures/explorer.png: the page that `gdpnet explore` writes, in Chromium.
+
+Run from the top of the repository: PYTHONPATH=. python docs/pictures/explorer.py
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from gdpnet.explore import explorer_page
+from gdpnet.study import load_model
+from tests.explore._chromium import Page
+
+HERE = Path(__file__).parent
+STATE = {
+    "x": [35.9, 70.0, 0.69, 0.39, 0.0, 0.0, 0.0],  # Ta, H, w, price, dr, mf, mc
+    "y": [0.5, 0.15, 0.2],
+    "relaxation": "cnf",
+}
+
+
+def main() -> None:
+    rules = load_model(HERE.parents[1] / "models" / "cooling").build()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cooling.html"
+        file.write_text(explorer_page(rules, "cooling"), encoding="utf-8")
+        page = Page(Path(folder) / "profile")
+        page.open(f"{file.as_uri()}#{quote(json.dumps(STATE))}")
+        page.screenshot(HERE / "explorer.png", 1200, 1130)
+        page.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""`gdpnet explore MODEL -o page.html`: drag a prediction, switch rules, see what they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gdpnet.cli._common import Model, errors_as_text, refuse_unwritable
+
+
+def explore(
+    context: typer.Context,
+    model: Model,
+    page: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("explorer.html"),
+    outputs: Annotated[
+        str | None, typer.Option(help="The two outputs to show first, such as f,c.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Inputs from the model's sample() to choose from.")
+    ] = 20,
+    split: Annotated[str, typer.Option(help="Which split sample() draws from.")] = "iid",
+    seed: Annotated[int, typer.Option(help="Seed of sample().")] = 0,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--build", metavar="NAME=VALUE", help="An argument of build(), as text."),
+    ] = None,
+) -> None:
+    """One page of HTML in which predictions are dragged and rules switched on and off."""
+    from gdpnet.errors import InputError
+    from gdpnet.explore import explorer_page
+    from gdpnet.study import load_model
+    from gdpnet.study._samples import inputs_and_targets
+
+    with errors_as_text(context):
+        refuse_unwritable(page)
+        loaded = load_model(model)
+        pairs = [argument.partition("=") for argument in arguments or ()]
+        for name, sign, _ in pairs:
+            if not (name and sign):
+                raise InputError(f"--build: expected NAME=VALUE, got {name!r}.")
+        rules = loaded.build(**{name: value for name, _, value in pairs})
+        x = None
+        if rules.input_names and loaded.sample is not None and samples:
+            x, _ = inputs_and_targets(loaded.sample(samples, split=split, seed=seed))
+        chosen = None if outputs is None else [name.strip() for name in outputs.split(",")]
+        title = " ".join([loaded.name, *(value for _, _, value in pairs)])
+        text = explorer_page(rules, title, x, chosen)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
+        typer.echo(f"Wrote {page}")

@@ -1,0 +1,153 @@
+// The nearest point: of the rules themselves (DNF), or of a relaxation's lifted hull.
+
+const MOST_NODES = 20000;
+
+// Project a prediction; distances are l1. The answer has y, the relaxation's optimal value, and a
+// status: "satisfied", "projected", "relaxed" (y breaks a rule) or "conflict" (y is yhat).
+function project(at, yhat, relaxation, merged) {
+  if (at.satisfied(yhat)) return { y: [...yhat], value: 0, status: "satisfied" };
+  const start = yhat.map((value, j) => Math.min(Math.max(value, at.low[j]), at.high[j]));
+  const outside = yhat.reduce((sum, value, j) => sum + Math.abs(value - start[j]), 0);
+  const found = relaxation === "dnf"
+    ? nearestPoint(at, start)
+    : nearestOfHulls(at, start, at.clusters(relaxation, merged));
+  if (found === null) return { y: [...yhat], value: Infinity, status: "conflict" };
+  const status = at.satisfied(found.y) ? "projected" : "relaxed";
+  return { y: found.y, value: found.value + outside, status };
+}
+
+// Branch on a rule that is broken, bound by the distance. No product is written down.
+function nearestPoint(at, start) {
+  let best = null, nodes = 0;
+  const visit = (rows) => {
+    if (++nodes > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes`);
+    const found = nearestInRows(at, start, rows);
+    if (found === null || (best !== null && found.value >= best.value - 1e-12)) return;
+    const strict = (r) => at.violation(r, found.y) > 1e-8;
+    const rule = at.active.findIndex((on, r) => on && strict(r));
+    if (rule < 0) best = found;
+    else for (const term of at.terms[rule]) visit([...rows, ...term]);
+  };
+  visit(at.globals);
+  return best;
+}
+
+// y = start + p - q within bounds and rows.
+function nearestInRows(at, start, indices) {
+  const d = at.d, rows = [];
+  for (let j = 0; j < d; j++) {
+    rows.push({ a: unit(2 * d, j), b: at.high[j] - start[j] });
+    rows.push({ a: unit(2 * d, d + j), b: start[j] - at.low[j] });
+  }
+  for (const index of indices) {
+    for (const { a, b } of sides(at.rows[index])) {
+      rows.push({ a: [...a, ...a.map((v) => -v)], b: b - dot(a, start) });
+    }
+  }
+  const found = minimise(new Float64Array(2 * d).fill(1), rows);
+  if (found === null) return null;
+  const y = start.map((value, j) => value + found.point[j] - found.point[d + j]);
+  return { y, value: found.value };
+}
+
+// A row as one or two inequalities.
+function sides({ a, b, equality }) {
+  const there = { a: [...a], b };
+  return equality ? [there, { a: there.a.map((v) => -v), b: -b }] : [there];
+}
+
+function unit(n, k) {
+  const a = new Float64Array(n);
+  a[k] = 1;
+  return a;
+}
+
+// The intersection of the lifted hulls of clusters. Clusters that share no output, directly or
+// through global rows, are solved apart: copies of one in the other bring fractional corners.
+function nearestOfHulls(at, start, clusters) {
+  const blocks = clusters.map((cluster) => termsOfCluster(at, cluster));
+  const y = [...start];
+  let value = 0;
+  for (const part of partsOf(at, blocks)) {
+    const found = nearestInPart(at, start, part);
+    if (found === null) return null;
+    part.outputs.forEach((j, k) => { y[j] = start[j] + found.move[k]; });
+    value += found.value;
+  }
+  return { y, value };
+}
+
+function termsOfCluster(at, cluster) {
+  const size = cluster.reduce((count, rule) => count * at.terms[rule].length, 1);
+  if (size > MOST_PIECES) throw new Error(`more than ${MOST_PIECES} products`);
+  return product(cluster.map((rule) => at.terms[rule])).map((terms) => [...new Set(terms.flat())]);
+}
+
+function partsOf(at, blocks) {
+  const parent = Array.from({ length: at.d + blocks.length }, (_, k) => k);
+  const root = (k) => (parent[k] === k ? k : (parent[k] = root(parent[k])));
+  const join = (k, outputs) => outputs.forEach((j) => { parent[root(j)] = root(k); });
+  const outputsOf = (indices) => indices.flatMap((index) =>
+    [...at.rows[index].a.keys()].filter((j) => at.model.rows[index].terms.some(([c]) => c === j)));
+  const homes = at.globals.map((index) => {
+    const outputs = outputsOf([index]);
+    if (outputs.length) join(outputs[0], outputs);
+    return outputs[0] ?? 0;
+  });
+  blocks.forEach((terms, b) => {
+    const outputs = outputsOf(terms.flat());
+    join(at.d + b, outputs.length ? outputs : [0]);
+  });
+  const roots = [...new Set(Array.from({ length: at.d }, (_, j) => root(j)))];
+  return roots.map((r) => ({
+    outputs: at.low.flatMap((_, j) => (root(j) === r ? [j] : [])),
+    globals: at.globals.filter((_, k) => root(homes[k]) === r),
+    blocks: blocks.filter((_, b) => root(at.d + b) === r),
+  }));
+}
+
+// Columns: p, q and the weight of every term of every block. A copy is weight * start + p - q; the
+// sums of p and of q over a block are the same for all blocks, so they share the cost.
+function nearestInPart(at, start, { outputs, globals, blocks }) {
+  const d = outputs.length, width = 2 * d + 1;
+  const all = blocks.length ? blocks : [[[]]];
+  const firsts = [];
+  let n = 0;
+  for (const terms of all) firsts.push(terms.map(() => (n += width) - width));
+  const cost = new Float64Array(n), rows = [];
+  const add = (entries, b) => {
+    const a = new Float64Array(n);
+    for (const [k, value] of entries) a[k] += value;
+    rows.push({ a, b });
+  };
+  const equal = (entries, b) => {
+    add(entries, b);
+    add(entries.map(([k, value]) => [k, -value]), -b);
+  };
+  all.forEach((terms, c) => terms.forEach((term, t) => {
+    const first = firsts[c][t], weight = first + 2 * d;
+    for (let k = 0; k < d; k++) {
+      cost[first + k] = cost[first + d + k] = 1 / all.length;
+      const move = [[first + k, 1], [first + d + k, -1]], j = outputs[k];
+      add([...move, [weight, start[j] - at.high[j]]], 0);
+      add([...move.map(([column, v]) => [column, -v]), [weight, at.low[j] - start[j]]], 0);
+    }
+    for (const index of new Set([...term, ...globals])) {
+      for (const { a, b } of sides(at.rows[index])) {
+        const own = outputs.flatMap((j, k) => [[first + k, a[j]], [first + d + k, -a[j]]]);
+        add([...own, [weight, dot(a, start) - b]], 0);
+      }
+    }
+  }));
+  all.forEach((_, c) => {
+    equal(firsts[c].map((first) => [first + 2 * d, 1]), 1);
+    if (c === 0) return;
+    for (let k = 0; k < 2 * d; k++) {
+      equal([...firsts[c].map((f) => [f + k, 1]), ...firsts[0].map((f) => [f + k, -1])], 0);
+    }
+  });
+  const found = minimise(cost, rows);
+  if (found === null) return null;
+  const sum = (k) => firsts[0].reduce((total, first) => total + found.point[first + k], 0);
+  return { move: outputs.map((_, k) => sum(k) - sum(d + k)), value: found.value };
+}
