@@ -220,8 +220,8 @@ for start, mark, colour, shift in (
 ax.axvline(error(at_the_end), color="black", linestyle=":", label="projected at the end (seed 0)")
 ax.set_yticks(list(rows.values()), list(rows))
 ax.invert_yaxis()
-ax.set(xscale="log", xlabel="squared error on new data, x 1000; one mark a seed")
 ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.16), ncols=3, frameon=False)
+_ = ax.set(xscale="log", xlabel="squared error on new data, x 1000; one mark a seed")
 
 # %%
 worst = {key: max(errors) for key, errors in results.items()}
@@ -278,8 +278,8 @@ assert abs(tau.item() - 0.45) < 0.01
 figure, ax = plt.subplots(figsize=(6.0, 3.0))
 ax.plot(path, color="#0072B2", label="learned")
 ax.axhline(0.45, color="#D55E00", linestyle="--", label="the truth")
-ax.set(xlabel="step", ylabel="tau")
 ax.legend(frameon=False)
+_ = ax.set(xlabel="step", ylabel="tau")
 
 # %% [markdown]
 # Straight-through could not do that: it passes gradients to predictions only. Whether a rule

@@ -176,8 +176,8 @@ ax.plot(
 ax.plot(
     list(engine), [1e6 * s for s in engine.values()], "o-", color="#0072B2", label="exact engine"
 )
-ax.set(xlabel="rules", ylabel="microseconds a sample", yscale="log")
 ax.legend(frameon=False)
+_ = ax.set(xlabel="rules", ylabel="microseconds a sample", yscale="log")
 
 # %% [markdown]
 # The program that is written out grows with what is left of 2^k products after empty ones were

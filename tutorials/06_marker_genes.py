@@ -172,7 +172,7 @@ for ax, what in zip(axes, ("accuracy", "macro_f1"), strict=True):
     ax.set(xscale="log", xlabel="labelled cells", ylabel=what.replace("_f1", "-F1"))
     ax.set_xticks(SIZES, [str(n) for n in SIZES])
     ax.minorticks_off()
-axes[0].legend(frameon=False)
+_ = axes[0].legend(frameon=False)
 
 # %%
 if ALL_CELLS and not SMOKE:

@@ -12,6 +12,7 @@
 
 # %%
 import os
+import warnings
 from itertools import combinations
 
 import matplotlib.pyplot as plt
@@ -180,22 +181,38 @@ planner = gdpnet.nn.with_rules(
 
 
 def train(loss_of, rate):
+    """Steps that were taken until there was no gradient left."""
     optimiser = torch.optim.AdamW(network.parameters(), lr=rate)
-    for _ in range(STEPS):
+    for step in range(STEPS):
         loss = loss_of()
         optimiser.zero_grad()
         loss.backward()
+        if not any(weights.grad.any() for weights in network.parameters()):
+            return step
         optimiser.step()
+    return STEPS
+
+
+JOB = torch.tensor([[job == other for other in "ABC"] for job, _ in CLASSIC], dtype=torch.float64)
+
+
+def lasts(schedule, x):
+    """When the last job is done, computed from the starts alone."""
+    return (schedule[:, :3] + x @ JOB).amax(1)
 
 
 def tell(name, schedule):
     """Per cent of the schedules of new days that are valid, and that are as short as can be."""
     valid = 100 * rules.satisfied(new_x, schedule).double().mean().item()
-    longer = schedule[:, 3] / best[:, 3] - 1
-    optimal = 100 * (longer.abs() < 1e-3).double().mean().item()
-    mean = 100 * longer.mean().item()
-    print(f"{name:24} {valid:5.1f} % valid; makespan {mean:+.2f} %, shortest on {optimal:4.1f} %")
-    return valid, optimal
+    longer = lasts(schedule, new_x) / best[:, 3] - 1
+    shortest = 100 * (longer < 1e-3).double().mean().item()
+    told = f"{valid:5.1f} % valid"
+    if valid == 100:
+        told += (
+            f"; {100 * longer.mean():.2f} % too long, the shortest on {shortest:.1f} % of the days"
+        )
+    print(f"{name:24} {told}")
+    return valid, shortest
 
 
 train(lambda: (network(seen) - wanted).square().mean(), rate=3e-3)
@@ -216,28 +233,43 @@ assert projected_valid == 100
 # days.
 
 # %%
-train(lambda: (planner.physical(seen)[:, 3] / target[:, 3]).mean(), rate=1e-3)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    steps = train(lambda: (planner.physical(seen)[:, 3] / target[:, 3]).mean(), rate=1e-3)
+print(f"{steps} steps")
 with torch.no_grad():
     trained = planner.physical(new_seen)
-trained_valid, shortest_share = tell("trained on the makespan", trained)
+trained_valid, learned = tell("trained on the makespan", trained)
 assert trained_valid == 100
-assert SMOKE or shortest_share > imitated + 20
+assert SMOKE or learned > imitated + 20
 
 # %% [markdown]
 # (Dividing by the shortest makespan makes all days count alike; it could be left out.) The gradient
 # is the default, half exact Jacobian and half straight-through where that leads towards the rules;
-# tutorial 4 explains the choice.
+# tutorial 4 explains the choice. When it is zero for a whole batch, gdpnet warns. Here that is no
+# accident but the end: no small change of any prediction makes its schedule shorter, so we listen
+# for it, and stop.
 
 # %%
-longer = trained[:, 3] - best[:, 3]
-day = int((projected[:, 3] - best[:, 3] - 10 * longer.clamp(min=0)).argmax())
+day = int((lasts(projected, new_x) - lasts(trained, new_x)).argmax())
 figure, axes = plt.subplots(1, 3, figsize=(13, 2.8), sharex=True, sharey=True)
 for ax, (name, schedule) in zip(
     axes, {"network alone": alone, "projected": projected, "trained": trained}.items(), strict=True
 ):
-    makespan = schedule[day, 3].item()
-    draw(ax, schedule[day].tolist(), new_x[day].tolist(), f"{name}, makespan {makespan:.1f}")
-print(f"a new day; its shortest schedule takes {best[day, 3]:.1f}")
+    draw(ax, schedule[day].tolist(), new_x[day].tolist(), name)
+print(f"a new day; its shortest schedule takes {best[day, 3]:.2f}")
+print(f"projected {lasts(projected, new_x)[day]:.2f}, trained {lasts(trained, new_x)[day]:.2f}")
+
+# %% [markdown]
+# Most of the schedules that are still too long have jobs in another order than the shortest one. A
+# gradient sees how to shorten a schedule, not that another order would be shorter.
+
+# %%
+long = lasts(trained, new_x) > 1.001 * best[:, 3]
+orders = [gdpnet.project(rules, y[long], new_x[long]).disjunct for y in (trained, best)]
+wrong = 100 * (orders[0] != orders[1]).any(1).double().mean().item()
+print(f"of {long.sum()} schedules that are too long, {wrong:.0f} % have another order of jobs")
+assert SMOKE or wrong > 50
 
 # %% [markdown]
 # ## Larger shops
