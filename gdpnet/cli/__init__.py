@@ -20,6 +20,7 @@ _COMMANDS = (
     "compare",
     "train",
     "report",
+    "project",
 )
 
 app = typer.Typer(

@@ -54,33 +54,35 @@ def refuse_unwritable(file: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(doing: str, total: int | None) -> Iterator[Callable[[str, int], None]]:
-    """A bar on the terminal, nothing in a pipe; gives what is told of steps as they are done.
+def progress_bar(doing: str) -> Iterator[Callable[[str, float], None]]:
+    """A bar on the terminal, nothing in a pipe.
 
     Args:
         doing: what is done, in a word.
-        total: number of steps; None where it is not known.
+
+    Yields:
+        What is told, as the work goes on, at what it is and which share of it is done.
     """
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
+        TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, *times, console=console, transient=True,
-                  disable=not console.is_terminal) as progress:  # fmt: skip
-        task = progress.add_task(doing, total=total)
+    off = not console.is_terminal
+    with Progress(*columns, *times, console=console, transient=True, disable=off) as progress:
+        task = progress.add_task(doing, total=1.0)
 
-        def tick(what: str, steps: int) -> None:
-            progress.update(task, advance=steps, description=f"{doing} {what}".strip())
+        def show(what: str, share: float) -> None:
+            progress.update(task, completed=share, description=f"{doing} {what}")
 
-        yield tick
+        yield show
 
 
 def version_of(distribution: str) -> str | None:

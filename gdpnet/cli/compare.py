@@ -82,7 +82,6 @@ def compare(
     """  # noqa: D301
     from gdpnet.study import compare as compare_relaxations
     from gdpnet.study import load_model
-    from gdpnet.study._relaxations import parse_all, usual_relaxations
     from gdpnet.study._samples import draw_inputs, make_predictions
 
     with errors_as_text(context):
@@ -90,14 +89,13 @@ def compare(
             refuse_unwritable(file)
         loaded = load_model(model)
         rules = loaded.build()
-        asked = usual_relaxations(rules) if relaxations is None else parse_all(relaxations, rules)
         drawn = draw_inputs(loaded, rules, samples, split, seed)
         yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
-        with progress_bar("Comparing", len(asked) * len(yhat)) as tick:
+        with progress_bar("Comparing") as show:
             found = compare_relaxations(
-                rules, drawn.x, yhat, [one.label for one in asked], threads=threads, progress=tick
+                rules, drawn.x, yhat, relaxations, threads=threads, progress=show
             )
-        origin = f"{drawn.told} {told}"
+        origin = f"{drawn.told} {told}".strip()
         _print(found, f"{loaded.name}: {origin}")
         if csv_file is not None:
             csv_file.parent.mkdir(parents=True, exist_ok=True)

@@ -186,7 +186,8 @@ class RuleInputs(nn.Module):
                 which = "" if self.columns is None else f", of which {self.columns} takes {taken}"
                 raise InputError(
                     f"rule_inputs: {who} {width} columns{which}, and the rules have "
-                    f"{len(self.names)} inputs: {_shown(self.names)}. Say which columns they are."
+                    f"{len(self.names)} input{'' if len(self.names) == 1 else 's'}: "
+                    f"{_shown(self.names)}. Say which columns the rules see."
                 )
         elif not all(-width <= k < width for k in self.columns):
             raise InputError(f"rule_inputs: {who} {width} columns, not those of {self.columns}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from gdpnet.errors import InputError
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
@@ -61,7 +62,8 @@ def plot_lifted(
     here.refuse_unbounded((0,))
     if yhat is None:
         raise InputError("yhat: the lifted set depends on the prediction; give a number.")
-    given = np.atleast_1d(np.asarray(yhat)) if np.ndim(yhat) == 0 else yhat
+    given = yhat.detach() if isinstance(yhat, torch.Tensor) else np.asarray(yhat)
+    given = given.reshape(1) if given.ndim == 0 else given
     batch = as_batch(here.x, given, rules.input_names, rules.output_names, y_name="yhat")
     if len(batch.y) != 1:
         raise InputError(f"yhat: expected one prediction, got {len(batch.y)}.")

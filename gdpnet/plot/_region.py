@@ -150,7 +150,7 @@ class _Arrows:
     name: str
     yhat: np.ndarray
     y: np.ndarray
-    broken: list[str]
+    broken: list[str]  # what each projection breaks, empty where nothing
     conflict: np.ndarray
 
 
@@ -161,25 +161,25 @@ def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[
 
     rules = here.rules
     given = as_batch(here.x, yhat, rules.input_names, rules.output_names, y_name="yhat")
+    predictions = given.y.detach().cpu()
     found = []
     for name, relaxation in (names or {"projection": "dnf"}).items():
-        projection = project(rules, given.y, given.x, relaxation=relaxation)
+        projection = project(rules, predictions, given.x, relaxation=relaxation)
         violation = rules.violation(given.x, projection.y) > _TOLERANCE
+        relaxed = (projection.status == Status.RELAXED).tolist()
+        broken = [
+            _breaks(rules, row) if bad else ""
+            for row, bad in zip(violation.tolist(), relaxed, strict=True)
+        ]
         conflict = (projection.status == Status.CONFLICT).numpy()
-        found.append(
-            _Arrows(
-                name,
-                given.y.numpy(),
-                projection.y.numpy(),
-                [_breaks(rules, row) for row in violation.tolist()],
-                conflict,
-            )
-        )
+        found.append(_Arrows(name, predictions.numpy(), projection.y.numpy(), broken, conflict))
     return found
 
 
 def _breaks(rules: RuleModel, broken: list[bool]) -> str:
     names = [name for name, bad in zip(rules.names, broken, strict=True) if bad]
+    if not names:
+        return "what ties the rules together"
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 

@@ -150,11 +150,11 @@ def as_array(value: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray(value.numpy())
 
 
-def refuse_nonfinite(value: torch.Tensor, what: str) -> None:
+def refuse_nonfinite(value: torch.Tensor, what: str, hint: str = "") -> None:
     """Raise where a row holds NaN or infinity, naming the rows."""
     bad = ~value.detach().isfinite().all(1)
     if bool(bad.any()):
-        raise InputError(f"{what}: NaN or infinity in {name_rows(bad)}.")
+        raise InputError(f"{what}: NaN or infinity in {name_rows(bad)}.{hint}")
 
 
 def name_rows(mask: torch.Tensor) -> str:

@@ -127,8 +127,8 @@ def _warn_of_zeros(incoming: np.ndarray, outgoing: np.ndarray) -> None:
         return
     warnings.warn(
         f"The gradient of all {len(outgoing)} samples of a batch is zero behind the projection: "
-        "the rules hold every output in place. gradient='straight_through' or "
-        "gdpnet.Mixed('qp', 'straight_through') let the loss through.",
+        "the rules hold every output in place. gradient='auto' lets through what brings "
+        "predictions nearer to the rules, gradient='straight_through' everything.",
         ZeroGradientWarning,
         stacklevel=2,
     )

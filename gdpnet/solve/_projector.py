@@ -38,6 +38,8 @@ TOLERANCE = {
 _WRITTEN_OUT = ("dense", "highs", "gurobi")
 _SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
+_MARK = " Mend them, or pass on_invalid='mark' to have only those rows marked."
+
 _RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this
 
 
@@ -213,8 +215,8 @@ def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
         return inputs, predictions, np.zeros(len(predictions), dtype=bool)
     if not mark:
-        refuse_nonfinite(batch.x, "x")
-        refuse_nonfinite(batch.y, "yhat")
+        refuse_nonfinite(batch.x, "x", _MARK)
+        refuse_nonfinite(batch.y, "yhat", _MARK)
     invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
     inputs = np.where(invalid[:, None], 0.0, inputs)
     predictions = np.where(invalid[:, None], 0.0, predictions)

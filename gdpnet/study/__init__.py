@@ -3,6 +3,7 @@
 from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
 from gdpnet.study.comparison import Comparison, compare
+from gdpnet.study.streaming import Streamed, project_file
 from gdpnet.study.training import (
     METHODS,
     PROTOCOLS,
@@ -27,11 +28,13 @@ __all__ = [
     "Method",
     "Protocol",
     "Stage",
+    "Streamed",
     "StudyFolder",
     "Task",
     "compare",
     "load_model",
     "method_named",
+    "project_file",
     "projection_summary",
     "train",
 ]

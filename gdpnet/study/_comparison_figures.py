@@ -34,7 +34,7 @@ _STYLES: tuple[Any, ...] = (
 _WIDTH = 9.6  # inches, of every figure
 _WIDE_RANGE = 20.0  # beyond this ratio numbers stand on a logarithmic axis
 _NO_GAP = 1e-9  # a gap below it is rounding
-_GRAPH_SAMPLES = 200
+GRAPH_SAMPLES = 1000  # that are measured, at most
 
 
 def sizes(comparison: Comparison) -> Figure:
@@ -136,7 +136,7 @@ def satisfaction(comparison: Comparison) -> Figure:
     broken = np.ma.masked_invalid(1.0 - cells)
     image = ax.imshow(broken, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (k, j), share in np.ndenumerate(cells):
-        text = "never active" if np.isnan(share) else percent(share)
+        text = "–" if np.isnan(share) else percent(share)  # noqa: RUF001
         colour = _QUIET if np.isnan(share) else "white" if share < 0.45 else _INK
         ax.text(j, k, text, ha="center", va="center", fontsize=9, color=colour)
     ax.set_xticks(np.arange(1, len(shares)) - 0.5, minor=True)
@@ -160,22 +160,23 @@ def rule_graph(comparison: Comparison) -> Figure | None:
     samples = comparison.samples
     if not samples.rules.names:
         return None
-    some = np.linspace(0, len(samples) - 1, min(len(samples), _GRAPH_SAMPLES)).astype(int)
+    some = np.linspace(0, len(samples) - 1, min(len(samples), GRAPH_SAMPLES)).astype(int)
     try:
         graph = interaction_graph(samples.rules, samples.x[some], samples.yhat[some])
     except GdpnetError:  # such as whole numbers, which have no hull to measure
         return None
     figure = _figure(5.6)
-    plot_rule_graph(graph, figure.subplots(), plan=drawn_plan(comparison))
+    shown = drawn_plan(comparison)
+    plot_rule_graph(graph, figure.subplots(), plan=shown.plan if shown else None)
     return figure
 
 
-def drawn_plan(comparison: Comparison) -> Any:
-    """The plan that the graph shows: a planned one before a lexicographic one."""
+def drawn_plan(comparison: Comparison) -> Measured | None:
+    """The relaxation whose plan the graph shows: a planned one before a lexicographic one."""
     plans = [one for one in comparison.measured if one.plan is not None and one.plan.clusters]
     planned = [one for one in plans if one.relaxation.kind == "plan"]
     chosen = planned or plans
-    return chosen[0].plan if chosen else None
+    return chosen[0] if chosen else None
 
 
 # ---- frames -----------------------------------------------------------------------------------

@@ -104,16 +104,19 @@ def _graph(page: Page, comparison: Comparison) -> None:
     figure = figures.rule_graph(comparison)
     if figure is None:
         return
-    plan = figures.drawn_plan(comparison)
-    merged = [" + ".join(c) for c in plan.clusters if len(c) > 1] if plan else []
     page.section("Rule graph")
-    rules = comparison.samples.rules.names
-    shaded = f" Shaded: merged rules of {'; '.join(merged)}." if merged else ""
+    names = comparison.samples.rules.names
+    measured = min(len(comparison.samples), figures.GRAPH_SAMPLES)
+    shown = figures.drawn_plan(comparison)
+    shaded = ""
+    if shown is not None and shown.plan is not None:
+        merged = [" + ".join(cluster) for cluster in shown.plan.clusters if len(cluster) > 1]
+        shaded = f" Shaded: {'; '.join(merged)}, merged by {shown.relaxation.label}."
     page.figure(
         figure,
-        alt=f"Graph of the {len(rules)} rules {', '.join(rules)}.{shaded}",
-        caption="Rules that interact, and what a basic step on two of them gains on the samples."
-        + shaded,
+        alt=f"Graph of the {len(names)} rules {', '.join(names)}.{shaded}",
+        caption="Rules that interact, and by how much a basic step on two of them raises the value "
+        f"of the relaxation, on {measured} samples.{shaded}",
     )
 
 

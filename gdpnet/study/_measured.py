@@ -145,7 +145,7 @@ def measure(
         samples: what it is measured on.
         relaxation: which one.
         threads: of the solver.
-        tick: told how many samples are done.
+        tick: told how many samples are done, all in all.
     """
     # Nothing that another relaxation has made ready counts for this one.
     rules = RuleModel.from_data(samples.rules.data)
@@ -241,7 +241,7 @@ def _timed_in_pieces(
         taken, projection = _timed(projector, samples, piece)
         seconds += taken
         parts.append(projection)
-        tick(len(projection.status))
+        tick(start + len(projection.status))
     if seconds < _SHORT:
         # The first time some layouts of adaptive steps were still to be made.
         again = [_timed(projector, samples, slice(None))[0] for _ in range(_REPEATS)]

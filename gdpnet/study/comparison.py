@@ -38,7 +38,7 @@ def compare(
     weights: Any = None,
     tolerance: float = 1e-6,
     threads: int | None = 1,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:
     """Project the same predictions in several relaxations, and measure what each costs and brings.
 
@@ -56,7 +56,7 @@ def compare(
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tolerance: a rule counts as satisfied within it.
         threads: of the solvers; one, so that times compare, where not given.
-        progress: called with the name of a relaxation and the number of samples just done.
+        progress: called with the name of a relaxation and the share of all work that is done.
 
     Returns:
         The comparison: `table`, `per_rule`, `to_html`.
@@ -83,17 +83,17 @@ def compare(
     asked = usual_relaxations(rules) if relaxations is None else parse_all(relaxations, rules)
     exact = Projector(rules, weights=weights)(predictions, inputs)
     samples = Samples(rules, inputs, predictions, weights, tolerance, exact)
-    measured = []
+    measured: list[Measured] = []
     for relaxation in asked:
-        tell = _told(progress, relaxation.label)
-        measured.append(measure(samples, relaxation, threads, tell))
+
+        def tick(done: int, label: str = relaxation.label) -> None:
+            if progress is not None:
+                progress(label, (len(measured) + done / len(samples)) / len(asked))
+
+        measured.append(measure(samples, relaxation, threads, tick))
     if all(one.note for one in measured):
         raise InputError(f"None of the relaxations can be had. {measured[0].note}")
     return Comparison(samples, tuple(measured), threads)
-
-
-def _told(progress: Callable[[str, int], None] | None, label: str) -> Callable[[int], None]:
-    return lambda done: None if progress is None else progress(label, done)
 
 
 class Line(NamedTuple):

@@ -18,8 +18,8 @@ def test_version() -> None:
 def test_help_names_the_commands() -> None:
     result = run("--help")
     assert result.exit_code == 0
-    assert "doctor" in result.stdout
-    assert "inspect" in result.stdout
+    for command in ("doctor", "inspect", "compare", "project"):
+        assert f" {command} " in result.stdout
 
 
 def test_traceback_on_request(tmp_path: Path) -> None:

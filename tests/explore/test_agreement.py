@@ -90,7 +90,7 @@ def check(page: Page, rules: RuleModel, x: torch.Tensor | None, yhat: np.ndarray
             elif told["status"] != "satisfied":
                 # Another corner on a tie, but one that the relaxation has at this value.
                 value = value_at(rules, own, relaxation, plan, yhat[k], point.numpy())
-                assert value == pytest.approx(told["value"], abs=1e-5)
+                assert value == pytest.approx(told["value"], abs=1e-4)
                 broken += told["status"] == "relaxed" and relaxation == "cnf"
     return broken
 
@@ -101,14 +101,15 @@ def value_at(rules, x, relaxation, plan, yhat: np.ndarray, y: np.ndarray) -> flo
     program = here._program("cnf" if relaxation == "cnf" else plan)
     start = np.clip(yhat, here.lower, here.upper)
     held = dict(zip(program.outputs.tolist(), y[program.which].tolist(), strict=True))
-    fixed = {column: (v - 1e-8, v + 1e-8) for column, v in held.items()}
+    fixed = {column: (v - 1e-6, v + 1e-6) for column, v in held.items()}
     model = here._model(program, start, fixed)
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
     model.col_cost_ = cost
-    solver = _highs.new_solver()
+    solver = _highs.new_solver(presolve="off")  # which has tolerances of its own
     solver.passModel(model)
     solver.run()
+    assert str(solver.getModelStatus()).endswith("kOptimal")
     return solver.getInfo().objective_function_value + float(np.abs(start - yhat).sum())
 
 

@@ -7,19 +7,14 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+import torch
 from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.convexify.program._products import products
 from gdpnet.sensitivity.qp._dnf import solve_qp
-from gdpnet.sensitivity.qp._parts import (
-    BlockPart,
-    RelaxedQP,
-    block_part,
-    solve_parts,
-    solve_relaxed_qp,
-)
+from gdpnet.sensitivity.qp._parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import Instance
@@ -90,6 +85,14 @@ class Relaxation:
                     found[-1].append(polyhedron)
         return found
 
+    def solved(self, yhat: np.ndarray, weights: np.ndarray, eps: float) -> RelaxedSolved:
+        return self.solved_for(self.instance, yhat, weights, eps)
+
+    def solved_for(
+        self, instance: Instance, yhat: np.ndarray, weights: np.ndarray, eps: float
+    ) -> RelaxedSolved:
+        return solve_parts([(self.part, np.arange(len(yhat)))], instance, yhat, weights, eps)
+
 
 def clipped(rules: gdpnet.RuleModel, yhat: np.ndarray) -> np.ndarray:
     columns = rules.data.columns[: rules.data.outputs]
@@ -112,8 +115,7 @@ def test_bank_equals_the_written_program(problem: Problem, merged: bool) -> None
         polyhedra = relaxation.polyhedra()
         if not all(polyhedra) or sum(map(len, polyhedra)) > 16:
             continue
-        part = relaxation.part
-        found = solve_relaxed_qp(part, relaxation.instance, yhat[[s]], weights, 0.05)
+        found = relaxation.solved(yhat[[s]], weights, 0.05)
         program = written_blocks(polyhedra, relaxation.reach, yhat[s], weights, 0.05)
         if feasible(program):
             assert found.solved[0]
@@ -150,7 +152,7 @@ def test_cooling_equals_the_written_program(eps: float) -> None:
     for s in range(len(yhat)):
         relaxation = Relaxation(rules, instance, s)
         program = written_blocks(relaxation.polyhedra(), relaxation.reach, yhat[s], np.ones(3), eps)
-        found = solve_relaxed_qp(relaxation.part, relaxation.instance, yhat[[s]], np.ones(3), eps)
+        found = relaxation.solved(yhat[[s]], np.ones(3), eps)
         assert found.solved[0]
         np.testing.assert_allclose(
             found.y[0], yhat[s] + program.moves @ solve(program), rtol=1e-6, atol=1e-6
@@ -163,8 +165,8 @@ def differences(relaxation: Relaxation, yhat: np.ndarray, eps: float) -> int:
     weights, gradient = np.ones(d), np.cos(np.arange(d))[None]
     instance = relaxation.instance
 
-    def at(yhat: np.ndarray, instance: Instance) -> RelaxedQP:
-        return solve_relaxed_qp(relaxation.part, instance, yhat, weights, eps)
+    def at(yhat: np.ndarray, instance: Instance) -> RelaxedSolved:
+        return relaxation.solved_for(instance, yhat, weights, eps)
 
     found = at(yhat, instance)
     if not found.solved[0]:
@@ -172,7 +174,7 @@ def differences(relaxation: Relaxation, yhat: np.ndarray, eps: float) -> int:
     gradients = found.vjp(gradient)
     compared = 0
 
-    def check(up: RelaxedQP, down: RelaxedQP, h: float, ours: float) -> None:
+    def check(up: RelaxedSolved, down: RelaxedSolved, h: float, ours: float) -> None:
         nonlocal compared
         ahead = float(((up.y - found.y) * gradient).sum()) / h
         behind = float(((found.y - down.y) * gradient).sum()) / h
@@ -220,29 +222,80 @@ def test_derivatives_through_coefficients_auxiliaries_and_equalities() -> None:
     assert compared > 20
 
 
-def test_parts_are_solved_apart() -> None:
-    """Rules without common outputs; a third output in no rule; one sample outside the box."""
+def gaps() -> gdpnet.RuleModel:
+    """Rules without common outputs; a third output in no rule."""
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(3), bounds=(0, 10))
     m.a = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
     m.b = Disjunction(expr=[[m.y[1] <= 2], [m.y[1] >= 4]])
-    rules = gdpnet.RuleModel(m, outputs=[m.y])
-    yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 11.0], [-1.0, 3.0, 5.0]])
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def test_parts_are_solved_apart() -> None:
+    rules = gaps()
+    yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 10.0], [4.99, 3.0, 5.0]])
     instance = engine_of(rules).instantiate(np.zeros((3, 0)))
-    parts = [block_part(rules, [j], [], [[[2 * j], [2 * j + 1]]]) for j in range(2)]
-    box = (np.zeros(3), np.full(3, 10.0))
-    found = solve_parts(parts, instance, yhat, box, np.ones(3), 1e-2)
+    parts = [(block_part(rules, [j], [], [[[2 * j], [2 * j + 1]]]), np.arange(3)) for j in range(2)]
+    found = solve_parts(parts, instance, yhat, np.ones(3), 1e-2)
     assert found.solved.all()
     options = Options(weights=np.ones(3), threads=1)
     engine = engine_of(rules)
-    projected = engine.project(instance, yhat, options)
-    dnf = solve_qp(engine, instance, yhat, options, projected, 1e-2)
-    mixed = [0, 1]  # a part of the third prediction passes there
-    np.testing.assert_allclose(found.y[mixed], dnf.y[mixed], atol=1e-6)
+    dnf = solve_qp(engine, instance, yhat, options, engine.project(instance, yhat, options), 1e-2)
+    np.testing.assert_allclose(found.y, dnf.y, atol=1e-6)
     gradient = np.random.default_rng(0).standard_normal((3, 3))
     ours, theirs = found.vjp(gradient), dnf.vjp(gradient)
-    np.testing.assert_allclose(ours.yhat[mixed], theirs.yhat[mixed], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(ours.bound[mixed], theirs.bound[mixed], rtol=1e-4, atol=1e-4)
-    assert ours.yhat[1, 2] == 0.0
-    assert ours.yhat[2, 0] == 0.0
+    np.testing.assert_allclose(ours.yhat, theirs.yhat, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ours.bound, theirs.bound, rtol=1e-4, atol=1e-4)
     assert ours.yhat[0, 2] == gradient[0, 2]
+
+
+def test_only_the_samples_of_a_part_are_touched() -> None:
+    rules = gaps()
+    yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 5.0]])
+    instance = engine_of(rules).instantiate(np.zeros((2, 0)))
+    part = block_part(rules, [0], [], [[[0], [1]]])
+    found = solve_parts([(part, np.array([1]))], instance, yhat, np.ones(3), 1e-2)
+    assert found.solved.all()
+    np.testing.assert_array_equal(found.y[0], yhat[0])
+    assert abs(found.y[1, 0] - 3.0) < 1e-6
+    gradients = found.vjp(np.ones((2, 3)))
+    np.testing.assert_array_equal(gradients.yhat[0], 1.0)
+    np.testing.assert_array_equal(gradients.bound[0], 0.0)
+    assert abs(gradients.yhat[1, 0]) < 1e-6
+
+
+def test_a_prediction_outside_its_bounds_gets_no_gradient() -> None:
+    yhat = torch.tensor([[4.0, 3.1, 11.0], [-1.0, 3.0, 5.0]], dtype=torch.float64)
+    yhat.requires_grad_()
+    gdpnet.project(gaps(), yhat, relaxation="cnf", gradient=gdpnet.QP(1e-2)).y.sum().backward()
+    assert yhat.grad is not None
+    assert yhat.grad[0, 2] == 0.0
+    assert yhat.grad[1, 0] == 0.0
+    assert yhat.grad[1, 2] == 1.0
+
+
+def test_samples_do_not_depend_on_those_beside_them() -> None:
+    """Alone, in a batch, and beside samples that cannot be solved: the same to the last digit."""
+    rules, instance, yhat = cooling(300)
+    same = (instance.active == instance.active[0]).all(1)
+    relaxation = Relaxation(rules, instance, 0)
+    own, start = instance.take(same), yhat[same]
+    assert len(start) > 20
+    gradient = np.random.default_rng(0).standard_normal(start.shape)
+    batch = relaxation.solved_for(own, start, np.ones(3), 1e-2)
+    spoiled = own._replace(bound=own.bound.copy())
+    spoiled.bound[1::2] = np.nan
+    beside = relaxation.solved_for(spoiled, start, np.ones(3), 1e-2)
+    assert batch.solved.all()
+    np.testing.assert_array_equal(beside.solved, np.arange(len(start)) % 2 == 0)
+    np.testing.assert_array_equal(beside.y[1::2], start[1::2])
+    np.testing.assert_array_equal(beside.y[::2], batch.y[::2])
+    of_batch, of_beside = batch.vjp(gradient), beside.vjp(gradient)
+    np.testing.assert_array_equal(of_beside.yhat[1::2], gradient[1::2])
+    for s in range(len(start)):
+        alone = relaxation.solved_for(own.take([s]), start[[s]], np.ones(3), 1e-2)
+        np.testing.assert_array_equal(alone.y[0], batch.y[s])
+        np.testing.assert_array_equal(alone.vjp(gradient[[s]]).yhat[0], of_batch.yhat[s])
+        if s % 2 == 0:
+            np.testing.assert_array_equal(of_beside.yhat[s], of_batch.yhat[s])
+            np.testing.assert_array_equal(of_beside.bound[s], of_batch.bound[s])

@@ -55,10 +55,10 @@ function cutByRow(corners, row, index, first) {
   return cut(found, row.a.map((v) => -v), -row.b, first + 2 * index + 1);
 }
 
-// The polytopes of all products of some rules, empty ones left out.
+// All products of some rules that are not empty: their rows and their corners.
 //
 // Columns in `fixed` ({column: value}) are held there: then corners have the other columns only.
-function piecesOf(at, rules, fixed = {}) {
+function productsOf(at, rules, fixed = {}) {
   const free = at.low.flatMap((_, j) => (j in fixed ? [] : [j]));
   const first = 2 * free.length;
   const rows = at.rows.map(({ a, b, equality }) => ({
@@ -69,13 +69,20 @@ function piecesOf(at, rules, fixed = {}) {
   const by = (corners, indices) => indices.reduce(
     (left, index) => (left.length ? cutByRow(left, rows[index], index, first) : left), corners);
   const start = by(boxOf(free.map((j) => at.low[j]), free.map((j) => at.high[j])), at.globals);
-  let pieces = start.length ? [start] : [];
+  let found = start.length ? [{ rows: [], corners: start }] : [];
   for (const rule of rules) {
-    pieces = pieces.flatMap((piece) => at.terms[rule].map((term) => by(piece, term)))
-      .filter((piece) => piece.length);
-    if (pieces.length > MOST_PIECES) throw new Error(`more than ${MOST_PIECES} products`);
+    found = found.flatMap((product) => at.terms[rule].map((term) => ({
+      rows: [...new Set([...product.rows, ...term])],
+      corners: by(product.corners, term),
+    }))).filter(({ corners }) => corners.length);
+    if (found.length > MOST_PIECES) throw new Error(`more than ${MOST_PIECES} products`);
   }
-  return pieces.map((piece) => piece.map(({ y }) => y));
+  return found;
+}
+
+// Their polytopes alone, as lists of points.
+function piecesOf(at, rules, fixed = {}) {
+  return productsOf(at, rules, fixed).map(({ corners }) => corners.map(({ y }) => y));
 }
 
 const MOST_PIECES = 4000;

@@ -1,6 +1,7 @@
 // The nearest point: of the rules themselves (DNF), or of a relaxation's lifted hull.
 
 const MOST_NODES = 20000;
+const MOST_ENTRIES = 1e6; // of a dense linear program, so that the page answers within a second
 
 // Project a prediction; distances are l1. The answer has y, the relaxation's optimal value, and a
 // status: "satisfied", "projected", "relaxed" (y breaks a rule) or "conflict" (y is yhat).
@@ -65,7 +66,8 @@ function unit(n, k) {
 // The intersection of the lifted hulls of clusters. Clusters that share no output, directly or
 // through global rows, are solved apart: copies of one in the other bring fractional corners.
 function nearestOfHulls(at, start, clusters) {
-  const blocks = clusters.map((cluster) => termsOfCluster(at, cluster));
+  const blocks = clusters.map((cluster) => productsOf(at, cluster).map(({ rows }) => rows));
+  if (blocks.some((terms) => terms.length === 0)) return null;
   const y = [...start];
   let value = 0;
   for (const part of partsOf(at, blocks)) {
@@ -75,12 +77,6 @@ function nearestOfHulls(at, start, clusters) {
     value += found.value;
   }
   return { y, value };
-}
-
-function termsOfCluster(at, cluster) {
-  const size = cluster.reduce((count, rule) => count * at.terms[rule].length, 1);
-  if (size > MOST_PIECES) throw new Error(`more than ${MOST_PIECES} products`);
-  return product(cluster.map((rule) => at.terms[rule])).map((terms) => [...new Set(terms.flat())]);
 }
 
 function partsOf(at, blocks) {
@@ -146,6 +142,7 @@ function nearestInPart(at, start, { outputs, globals, blocks }) {
       equal([...firsts[c].map((f) => [f + k, 1]), ...firsts[0].map((f) => [f + k, -1])], 0);
     }
   });
+  if (rows.length * n > MOST_ENTRIES) throw new Error(`a linear program with ${n} columns`);
   const found = minimise(cost, rows);
   if (found === null) return null;
   const sum = (k) => firsts[0].reduce((total, first) => total + found.point[first + k], 0);

@@ -1,9 +1,11 @@
-"""The regularised programs of a batch of relaxed projections, layout by layout."""
+"""The regularised programs of a batch of relaxed projections."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from gdpnet.convexify.program._blocks import Part
+from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.qp._parts import BlockPart, block_part, solve_parts
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
@@ -12,6 +14,8 @@ from gdpnet.solve._results import Array
 
 class RelaxedQPs:
     """The regularised program of every sample, over the products of its own layout.
+
+    Samples whose layouts have a part in common are solved together.
 
     Args:
         vertices: the relaxed projections.
@@ -24,20 +28,21 @@ class RelaxedQPs:
     """
 
     def __init__(self, vertices: RelaxedJacobian, weights: Array, eps: float) -> None:
-        start, instance = vertices.start, vertices.instance
-        self.y, self.capped = start.copy(), np.zeros(len(start), dtype=bool)
-        groups = []
-        for number in np.unique(vertices.number[vertices.number >= 0]).tolist():
-            if vertices.layouts.contradictory[number]:
+        layouts, numbers = vertices.layouts, vertices.number
+        known: _Known = layouts.ready.rules.kept("regularised parts", _Known)
+        members: dict[int, tuple[BlockPart, list[Array]]] = {}
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            if layouts.contradictory[number]:
                 continue
-            samples = np.flatnonzero(vertices.number == number)
-            own = np.ascontiguousarray(start[samples])
-            found = solve_parts(
-                _parts(vertices, number), instance.take(samples), own, (own, own), weights, eps
-            )
-            self.y[samples], self.capped[samples] = found.y, ~found.solved
-            groups.append((samples, found))
-        self._jacobian = vertices.with_groups(groups)
+            samples = np.flatnonzero(numbers == number)
+            for part in known.parts(number, layouts.listed[number]):
+                members.setdefault(id(part), (part, []))[1].append(samples)
+        found = solve_parts(
+            [(part, np.concatenate(samples)) for part, samples in members.values()],
+            *(vertices.instance, vertices.start, weights, eps),
+        )
+        self.y, self.capped = found.y, ~found.solved
+        self._jacobian = vertices.with_groups([(np.arange(len(numbers)), found)])
 
     @property
     def missing(self) -> Array:
@@ -49,16 +54,24 @@ class RelaxedQPs:
         return self._jacobian.vjp(gradient)
 
 
-def _parts(vertices: RelaxedJacobian, number: int) -> tuple[BlockPart, ...]:
-    """The parts of a layout, as the kernels read them; made once."""
-    ready = vertices.layouts.ready.rules
-    known: dict[int, tuple[BlockPart, ...]] = ready.kept("regularised layouts", lambda _: {})
-    if number not in known:
-        known[number] = tuple(
-            block_part(
-                *(ready, part.columns, part.rows),
+class _Known:
+    """Parts as the kernels read them, made once; layouts may have parts in common."""
+
+    def __init__(self, rules: RuleModel) -> None:
+        self._rules = rules
+        self._made: dict[Part, BlockPart] = {}
+        self._of_layout: dict[int, tuple[BlockPart, ...]] = {}
+
+    def parts(self, number: int, layout: tuple[Part, ...]) -> tuple[BlockPart, ...]:
+        """The parts of a layout."""
+        if number not in self._of_layout:
+            self._of_layout[number] = tuple(map(self._make, layout))
+        return self._of_layout[number]
+
+    def _make(self, part: Part) -> BlockPart:
+        if part not in self._made:
+            self._made[part] = block_part(
+                *(self._rules, part.columns, part.rows),
                 [[product.rows for product in block.products] for block in part.blocks],
             )
-            for part in vertices.layouts.listed[number]
-        )
-    return known[number]
+        return self._made[part]

@@ -1,6 +1,6 @@
-"""The regularised program of a relaxation with several blocks, for samples of one layout.
+"""The regularised programs of relaxations with several blocks, part by part.
 
-See `_qp_blocks` for the program. Every block has copies of all columns of its part; their sums are
+See `_blocks` for the program. Every block has copies of all columns of its part; their sums are
 the same in all blocks, auxiliaries included, and the quadratic term stands on every copy and on no
 sum. As in the hull, a copy's eta is at most its weight times the output's range; without that,
 products without weight, even empty ones, would take up a share of eta.
@@ -10,20 +10,16 @@ Outputs whose ranges differ by many orders of magnitude may not be solved; `solv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity.qp._blocks import (
-    Path,
-    Shape,
-    new_newton,
-    new_path,
-    solve_blocks,
-    vjp_blocks,
-)
+from gdpnet.sensitivity.qp._blocks import Path, new_path, solve_blocks, vjp_blocks
+from gdpnet.sensitivity.qp._newton import Newton, Shape, new_newton
 from gdpnet.solve.exact import Gradients, Instance
 
 Array = np.ndarray
@@ -34,23 +30,21 @@ class BlockPart:
     """A part of a layout, as the kernels read it.
 
     Attributes:
-        columns: of the rules, outputs first.
-        rows: rows of the rules that stand in it.
-        shape: blocks and copies.
-        lower: of the columns.
-        upper: of the columns.
-        shared: coefficients that depend on no input, (rows, columns).
-        moving: rows whose coefficients depend on x, as (place among `rows`, place among the
-            varying rows of the rules).
+        shape: columns, rows, blocks and copies.
     """
 
-    columns: Array
-    rows: Array
     shape: Shape
-    lower: Array
-    upper: Array
-    shared: Array
-    moving: Array
+    _idle: list[Newton] = field(default_factory=list, repr=False)
+
+    @contextmanager
+    def memory(self) -> Iterator[Newton]:
+        """Memory for one thread, used again by later calls."""
+        try:
+            work = self._idle.pop()
+        except IndexError:
+            work = new_newton(self.shape)
+        yield work
+        self._idle.append(work)
 
 
 def block_part(
@@ -88,174 +82,116 @@ def block_part(
     ]
     equality = [data.rows[i].equality for i in used] + [False] * (2 * len(columns) + d)
     varying = {int(row): k for k, row in enumerate(table.varying)}
-    moving = [(k, varying[i]) for i, k in place.items() if i in varying]
+    entries = _entries(data, used, columns, d)
     return BlockPart(
-        columns=np.array(columns, dtype=np.int64),
-        rows=np.array(used, dtype=np.int64),
-        shape=Shape(
+        Shape(
             outputs=d,
             auxiliaries=len(columns) - d,
+            columns=np.array(columns, dtype=np.int64),
+            lower=lower,
+            upper=upper,
+            source=np.array(used, dtype=np.int64),
+            varying=np.array([varying.get(i, -1) for i in used], dtype=np.int64),
+            shared=table.shared.numpy()[np.ix_(used, columns)],
             copies=np.cumsum([0, *map(len, blocks)]).astype(np.int64),
             rows=np.cumsum([0, *map(len, copies)]).astype(np.int64),
             row=np.array([r for copy in copies for r in copy], dtype=np.int64),
             equality=np.array(equality, dtype=np.bool_),
-        ),
-        lower=lower,
-        upper=upper,
-        shared=table.shared.numpy()[np.ix_(used, columns)],
-        moving=np.array(moving, dtype=np.int64).reshape(-1, 2),
-    )
-
-
-@dataclass(frozen=True)
-class RelaxedQP:
-    """Solutions of a batch of one part.
-
-    Attributes:
-        y: outputs of the part, (B, its outputs).
-        solved: where the end of the central path was reached, (B,) bool.
-        part: the part.
-        instance: the rules of the batch.
-        yhat: predictions within the box, (B, its outputs).
-        eps: the regularisation.
-        path: where each sample ended.
-    """
-
-    y: Array
-    solved: Array
-    part: BlockPart
-    instance: Instance
-    yhat: Array
-    eps: float
-    path: Path
-
-    def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y, (B, its outputs).
-
-        `bound` and `varying` are over all rows of the rules, `yhat` over the part's outputs. What
-        was not solved passes unchanged.
-        """
-        part = self.part
-        gradient = np.ascontiguousarray(gradient)
-        matrix, own = _matrix(part, self.instance), _bound(part, self.instance)
-        to_yhat, to_bound, to_matrix = gradient.copy(), np.zeros_like(own), np.zeros_like(matrix)
-        table, unit = _table(part)
-        vjp_blocks(
-            *(part.shape, matrix, own, part.lower, part.upper, self.yhat, self.eps, table, unit),
-            *(self.path, new_newton(part.shape), gradient, to_yhat, to_bound, to_matrix),
+            start=np.cumsum([0, *map(len, entries)]).astype(np.int64),
+            entry=np.array([j for row in entries for j in row], dtype=np.int64),
         )
-        to_yhat[~self.solved] = gradient[~self.solved]
-        to_bound[~self.solved] = 0.0
-        to_matrix[~self.solved] = 0.0
-        bound = np.zeros_like(self.instance.bound)
-        bound[:, part.rows] = to_bound
-        varying = np.zeros_like(self.instance.varying)
-        for k, v in part.moving:
-            varying[:, v, part.columns] = to_matrix[:, k]
-        return Gradients(to_yhat, bound, varying)
-
-
-def solve_relaxed_qp(
-    part: BlockPart, instance: Instance, yhat: Array, weights: Array, eps: float
-) -> RelaxedQP:
-    """Solves the regularised program of a part.
-
-    Args:
-        part: of the layout that all samples have.
-        instance: the rules for the batch.
-        yhat: predictions of the part's outputs, within the box, (B, d).
-        weights: of the part's outputs, the largest of all outputs 1, (d,).
-        eps: the regularisation, positive.
-    """
-    yhat = np.ascontiguousarray(yhat)
-    matrix, bound = _matrix(part, instance), _bound(part, instance)
-    path = new_path(part.shape, len(yhat))
-    y, solved = yhat.copy(), np.zeros(len(yhat), dtype=np.bool_)
-    table, unit = _table(part)
-    cost = np.empty(table.shape[1])
-    solve_blocks(
-        *(part.shape, matrix, bound, part.lower, part.upper, yhat, np.ascontiguousarray(weights)),
-        *(eps, table, unit, cost, path, new_newton(part.shape), y, solved),
     )
-    y[~solved] = yhat[~solved]
-    return RelaxedQP(y, solved, part, instance, yhat, eps, path)
+
+
+def _entries(
+    data: RuleData, rows: Sequence[int], columns: Sequence[int], d: int
+) -> list[list[int]]:
+    """Which of (p, q, lambda, a) stand in each row of a part's table."""
+    place = {j: k for k, j in enumerate(columns)}
+    named = [[place[j] for j, _ in data.rows[i].terms] for i in rows]
+    named += [[k] for k in range(len(columns)) for _ in range(2)]
+    named += [[k] for k in range(d)]
+    found = []
+    for own in named:
+        copies = [(k, d + k) if k < d else (d + 1 + k,) for k in own]
+        found.append(sorted({2 * d, *(j for copy in copies for j in copy)}))
+    return found
 
 
 @dataclass(frozen=True)
 class RelaxedSolved:
-    """Solutions of a batch over all parts of a layout.
+    """Solutions of a batch.
 
     Attributes:
         y: the regularised point, (B, d); the prediction where a part was not solved.
-        solved: (B,) bool.
-        inside: coordinates of the prediction that the gradient may reach, (B, d) bool.
-        instance: the rules of the batch.
-        parts: one for each part.
+        solved: where the end of the central path was reached, (B,) bool.
+        bound: right sides, (B, m).
+        varying: coefficients that depend on x, (B, k, n).
+        yhat: predictions, (B, d).
+        eps: the regularisation.
+        parts: each with the samples that have it, and where they ended.
     """
 
     y: Array
     solved: Array
-    inside: Array
-    instance: Instance
-    parts: tuple[RelaxedQP, ...]
+    bound: Array
+    varying: Array
+    yhat: Array
+    eps: float
+    parts: tuple[tuple[BlockPart, Array, Path], ...]
 
     def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y, (B, d)."""
-        yhat = gradient.copy()
-        bound = np.zeros_like(self.instance.bound)
-        varying = np.zeros_like(self.instance.varying)
-        for part in self.parts:
-            outputs = part.part.columns[: part.part.shape.outputs]
-            found = part.vjp(gradient[:, outputs])
-            yhat[:, outputs] = found.yhat
-            bound += found.bound  # a row stands in one part only
-            varying += found.varying
-        yhat = np.where(self.inside, yhat, 0.0)
-        yhat[~self.solved] = gradient[~self.solved]
-        bound[~self.solved] = 0.0
-        varying[~self.solved] = 0.0
-        return Gradients(yhat, bound, varying)
+        """Gradients of a loss from its gradient with respect to y, (B, d).
+
+        What was not solved passes unchanged.
+        """
+        gradient = np.ascontiguousarray(gradient)
+        zeros = np.zeros_like(self.bound), np.zeros_like(self.varying)
+        found = Gradients(gradient.copy(), *zeros)
+        for part, samples, path in self.parts:
+            with part.memory() as work:
+                vjp_blocks(
+                    *(part.shape, samples, self.bound, self.varying, self.yhat, self.eps),
+                    *(path, work, gradient, *found),
+                )
+        if not self.solved.all():
+            found.yhat[~self.solved] = gradient[~self.solved]
+            found.bound[~self.solved] = 0.0
+            found.varying[~self.solved] = 0.0
+        return found
 
 
 def solve_parts(
-    parts: Sequence[BlockPart], instance: Instance, yhat: Array, box: tuple[Array, Array],
-    weights: Array, eps: float,
-) -> RelaxedSolved:  # fmt: skip
-    """Solves the regularised programs of all parts of a layout; other outputs are clipped.
+    parts: Sequence[tuple[BlockPart, Array]],
+    instance: Instance,
+    yhat: Array,
+    weights: Array,
+    eps: float,
+) -> RelaxedSolved:
+    """Solves the regularised programs of a batch; outputs in no part stay where they are.
 
     Args:
-        parts: of the layout that all samples have.
+        parts: each with the samples that have it.
         instance: the rules for the batch.
-        yhat: predictions, (B, d).
-        box: lower and upper bounds of the outputs, each (d,) or (B, d).
+        yhat: predictions within the bounds, (B, d).
         weights: of the outputs, the largest 1, (d,).
         eps: the regularisation, positive.
     """
-    clipped = np.clip(yhat, *box)
-    y, solved = clipped.copy(), np.ones(len(yhat), dtype=np.bool_)
+    bound, varying, yhat, weights = map(
+        np.ascontiguousarray, (instance.bound, instance.varying, yhat, weights)
+    )
+    y, solved = yhat.copy(), np.ones(len(yhat), dtype=np.bool_)
     found = []
-    for part in parts:
-        outputs = part.columns[: part.shape.outputs]
-        if len(outputs):
-            one = solve_relaxed_qp(part, instance, clipped[:, outputs], weights[outputs], eps)
-            y[:, outputs] = one.y
-            solved &= one.solved
-            found.append(one)
+    for part, samples in parts:
+        shape = part.shape
+        if shape.outputs == 0:
+            continue
+        path, cost = new_path(shape, len(samples)), np.empty(shape.width)
+        with part.memory() as work:
+            solve_blocks(
+                *(shape, samples, bound, varying, yhat, weights, eps),
+                *(cost, path, work, y, solved),
+            )
+        found.append((part, samples, path))
     y[~solved] = yhat[~solved]
-    return RelaxedSolved(y, solved, clipped == yhat, instance, tuple(found))
-
-
-def _matrix(part: BlockPart, instance: Instance) -> Array:
-    matrix = np.repeat(part.shared[None], len(instance.bound), axis=0)
-    for k, v in part.moving:
-        matrix[:, k] = instance.varying[:, v, part.columns]
-    return matrix
-
-
-def _bound(part: BlockPart, instance: Instance) -> Array:
-    return np.ascontiguousarray(instance.bound[:, part.rows])
-
-
-def _table(part: BlockPart) -> tuple[Array, Array]:
-    rows = part.shape.equality.size
-    return np.empty((rows, 2 * part.shape.outputs + 1 + part.shape.auxiliaries)), np.empty(rows)
+    return RelaxedSolved(y, solved, bound, varying, yhat, eps, tuple(found))

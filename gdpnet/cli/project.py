@@ -1,0 +1,114 @@
+"""`gdpnet project MODEL IN OUT`: a table of predictions projected onto the rules."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gdpnet.cli._common import Model, errors_as_text, progress_bar, refuse_unwritable
+
+
+class OnConflict(StrEnum):
+    """What becomes of a row whose rules contradict each other."""
+
+    keep = "pass"
+    nearest = "nearest"
+    refuse = "raise"
+
+
+class OnInvalid(StrEnum):
+    """What becomes of a row without a finite number in a column that is needed."""
+
+    mark = "mark"
+    refuse = "raise"
+
+
+def project(
+    context: typer.Context,
+    model: Model,
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A .csv file with a line of names, or .parquet.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A .csv or .parquet file.")],
+    relaxation: Annotated[
+        str, typer.Option(help="cnf, pdnf:K, plan:BUDGET, auto or dnf; see gdpnet compare --help.")
+    ] = "dnf",
+    solver: Annotated[
+        str, typer.Option(help="auto, exact, milp, dense, highs or gurobi.")
+    ] = "auto",
+    prefix: Annotated[
+        str,
+        typer.Option(help="Stands before the outputs' names in the columns of predictions."),
+    ] = "",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=COLUMN", help="The column of an input or output; repeatable."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write into the columns of predictions.")
+    ] = False,
+    on_conflict: Annotated[
+        OnConflict,
+        typer.Option(
+            help="Rows whose rules contradict each other: pass them unchanged, nearest breaks the "
+            "rules as little as possible, raise stops."
+        ),
+    ] = OnConflict.keep,
+    on_invalid: Annotated[
+        OnInvalid,
+        typer.Option(help="Rows without a finite number in some column: mark them, or raise."),
+    ] = OnInvalid.mark,
+    chunk: Annotated[int, typer.Option(min=1, help="Most rows in memory at a time.")] = 16384,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of the solver; chosen where not given.")
+    ] = None,
+    delimiter: Annotated[str, typer.Option(help="Between the columns of csv files.")] = ",",
+    force: Annotated[bool, typer.Option("--force", help="OUT may exist.")] = False,
+) -> None:
+    """Project the predictions of a table, however long, onto the rules.
+
+    \b
+    IN has a column for every input and every output of the model, under their
+    names. OUT has all columns of IN, and after them:
+      f_projected      for each column f of predictions
+      gdpnet_status    SATISFIED, PROJECTED, RELAXED, CONFLICT, LIMIT or ERROR
+      gdpnet_distance  l1 distance from the prediction; inf on CONFLICT
+    It is written under another name and moved when it is complete.
+    """  # noqa: D301
+    from gdpnet.errors import InputError
+    from gdpnet.study import load_model, project_file
+
+    with errors_as_text(context):
+        refuse_unwritable(target)
+        pairs = [text.partition("=") for text in column or ()]
+        for name, equals, found in pairs:
+            if not (name and equals and found):
+                raise InputError(f"--column: expected NAME=COLUMN, got {name + equals + found!r}.")
+        if target.exists() and not force:
+            raise InputError(f"{target} exists already. Name another file, or add --force.")
+        rules = load_model(model).build()
+        with progress_bar("Projecting") as show:
+            done = project_file(
+                rules,
+                source,
+                target,
+                relaxation=relaxation,
+                solver=solver,
+                on_conflict=on_conflict.value,
+                on_invalid=on_invalid.value,
+                threads=threads,
+                prefix=prefix,
+                columns={name: found for name, _, found in pairs},
+                replace=replace,
+                chunk=chunk,
+                delimiter=delimiter,
+                overwrite=force,
+                progress=lambda rows, share: show(f"{rows:,} rows", share),
+            )
+        told = ", ".join(f"{count:,} {s.name}" for s, count in done.statuses.items() if count)
+        rate = f" ({done.rows / done.seconds:,.0f} a second)" if done.seconds > 1 else ""
+        typer.echo(f"Projected {done.rows:,} rows in {done.seconds:.1f} s{rate}: {told}.")
+        typer.echo(f"Wrote {done.path}")

@@ -1,0 +1,228 @@
+"""project_file: a table of predictions projected piece by piece."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gdpnet.convexify.plan import Plan
+from gdpnet.errors import InputError
+from gdpnet.rules.model import RuleModel
+from gdpnet.solve._arguments import check_choice, check_count
+from gdpnet.solve._projector import Projector
+from gdpnet.solve.projection import Projection
+from gdpnet.solve.status import Status
+from gdpnet.study._extras import need
+from gdpnet.study._relaxations import parse
+from gdpnet.study._tables import TableReader, kind_of, numbers_of, table_writer
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIX = "_projected"
+"""Added to the name of a column of predictions, for the column of what became of them."""
+
+STATUS, DISTANCE = "gdpnet_status", "gdpnet_distance"
+"""Columns for the name of the `Status`, and for the distance from the prediction."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What became of the rows of a file.
+
+    Attributes:
+        path: the file that was written.
+        rows: number of rows.
+        statuses: how many of them have each status.
+        seconds: all in all.
+    """
+
+    path: Path
+    rows: int
+    statuses: dict[Status, int]
+    seconds: float
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{n:,} {status.name}" for status, n in self.statuses.items() if n)
+        return f"Streamed({str(self.path)!r}, {self.rows:,} rows: {told}; {self.seconds:.1f} s)"
+
+
+def project_file(
+    rules: RuleModel,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    relaxation: str | Plan = "dnf",
+    solver: str = "auto",
+    weights: Any = None,
+    on_conflict: str = "pass",
+    on_invalid: str = "mark",
+    threads: int | None = None,
+    prefix: str = "",
+    columns: Mapping[str, str] | None = None,
+    replace: bool = False,
+    chunk: int = 16384,
+    delimiter: str = ",",
+    overwrite: bool = False,
+    progress: Callable[[int, float], None] | None = None,
+) -> Streamed:
+    """Project the predictions of a csv or parquet file, piece by piece.
+
+    Memory does not grow with the file (a row group of a parquet file has to fit).
+    Inputs are the columns with the names of the rules' inputs, predictions those with the names of
+    the outputs behind a prefix. All columns are kept, those of a csv file as they are spelled.
+    Added (or replaced, where they are there from an earlier run) are: for a column `f` of
+    predictions `f_projected`, `gdpnet_status` with the name of the `Status`, and `gdpnet_distance`,
+    `inf` on CONFLICT. A row without a finite number in every column that is needed has the status
+    ERROR, and nothing else. The file is written under another name and moved when it is complete.
+
+    Args:
+        rules: the rules.
+        source: a `.csv` file with a line of names, or a `.parquet` file.
+        target: a `.csv` or `.parquet` file.
+        relaxation: as in `gdpnet.study.compare`, such as `"dnf"`, `"cnf"`, `"pdnf:2"`, or a `Plan`;
+            `"plan:BUDGET"` is planned on the first rows.
+        solver: as in `gdpnet.project`.
+        weights: positive weight of each output in the distance, `d`; 1 where not given.
+        on_conflict: as in `gdpnet.project`.
+        on_invalid: `"mark"`, or `"raise"` for an error at the first row that cannot be used.
+        threads: of the solver; chosen where not given.
+        prefix: stands before the names of the outputs in the columns of predictions.
+        columns: column of an input or output by its name, where they differ otherwise.
+        replace: write the projected values into the columns of predictions.
+        chunk: most rows that are projected at a time.
+        delimiter: between the columns of csv files.
+        overwrite: whether the target may exist.
+        progress: called with the number of rows done, and the share of the file that was read.
+
+    Returns:
+        Counts of rows by status.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pyomo.environ as pyo, gdpnet.study
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> lines = ["name,y", "a,4.5", "b,8"]
+        >>> _ = (folder / "in.csv").write_text(chr(10).join(lines))
+        >>> done = gdpnet.study.project_file(rules, folder / "in.csv", folder / "out.csv")
+        >>> print((folder / "out.csv").read_text(), end="")
+        name,y,y_projected,gdpnet_status,gdpnet_distance
+        a,4.5,3,PROJECTED,1.5
+        b,8,8,SATISFIED,0
+    """
+    need("pyarrow")
+    check_choice("on_invalid", on_invalid, ("mark", "raise"))
+    check_count("chunk", chunk)
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise InputError(f"delimiter: expected one character, got {delimiter!r}.")
+    source, target = Path(source), Path(target)
+    text = kind_of(target) == ".csv"
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already. Name another file, or allow to overwrite it.")
+    asked = parse(relaxation, rules)
+    if solver != "auto" and asked.solver != "auto":
+        raise InputError(f"solver: {relaxation!r} names one already, and {solver!r} is another.")
+    solver = asked.solver if solver == "auto" else solver
+    keywords = {
+        "solver": solver,
+        "weights": weights,
+        "threads": threads,
+        "on_conflict": on_conflict,
+        "on_invalid": "mark",  # told here, with the rows' numbers in the file
+    }
+    layout = _Columns(rules, prefix, columns or {}, replace)
+    started = time.perf_counter()
+    reader = TableReader(source, [*layout.inputs, *layout.predictions], text, delimiter)
+    projector: Projector | None = None
+    counts, rows = np.zeros(len(Status), dtype=np.int64), 0
+    with table_writer(target, delimiter) as write:
+        for batch in reader.pieces(chunk):
+            x = numbers_of(batch, layout.inputs, source, rows + 1)
+            yhat = numbers_of(batch, layout.predictions, source, rows + 1)
+            if on_invalid == "raise":
+                _refuse(source, layout, x, yhat, rows)
+            if projector is None:
+                usable = np.isfinite(x).all(1) & np.isfinite(yhat).all(1)
+                chosen = asked.resolve(rules, x[usable], yhat[usable])
+                projector = Projector(rules, relaxation=chosen, **keywords)
+            projection = projector(yhat, x)
+            if kind_of(source) == ".csv" and not text:
+                batch = layout.with_numbers(batch, x, yhat)
+            write(layout.with_results(batch, projection))
+            rows += batch.num_rows
+            counts += np.bincount(projection.status.numpy(), minlength=len(Status))
+            if progress is not None:
+                progress(rows, reader.share)
+    statuses = {status: int(counts[status]) for status in Status}
+    return Streamed(target, rows, statuses, time.perf_counter() - started)
+
+
+class _Columns:
+    """Which columns are read, and which are written."""
+
+    def __init__(
+        self, rules: RuleModel, prefix: str, columns: Mapping[str, str], replace: bool
+    ) -> None:
+        known = {*rules.input_names, *rules.output_names}
+        for name in columns:
+            if name not in known:
+                raise InputError(
+                    f"columns: {name!r} is no input and no output of these rules "
+                    f"({', '.join([*rules.input_names, *rules.output_names][:12])})."
+                )
+        self.inputs = [columns.get(name, name) for name in rules.input_names]
+        self.predictions = [columns.get(name, prefix + name) for name in rules.output_names]
+        self.projected = [name if replace else name + SUFFIX for name in self.predictions]
+
+    def with_numbers(
+        self, batch: pyarrow.RecordBatch, x: np.ndarray, yhat: np.ndarray
+    ) -> pyarrow.RecordBatch:
+        """Rows with the columns that were read as numbers in place of their texts."""
+        import pyarrow
+
+        names = [*self.inputs, *self.predictions]
+        for name, column in zip(names, np.column_stack([x, yhat]).T, strict=True):
+            batch = _put(batch, name, pyarrow.array(column, from_pandas=True))
+        return batch
+
+    def with_results(
+        self, batch: pyarrow.RecordBatch, projection: Projection
+    ) -> pyarrow.RecordBatch:
+        """Rows with what became of them."""
+        import pyarrow
+
+        status = projection.status.numpy()
+        nothing = status == Status.ERROR
+        for name, column in zip(self.projected, projection.y.numpy().T, strict=True):
+            batch = _put(batch, name, pyarrow.array(column, mask=nothing))
+        names = pyarrow.array([each.name for each in Status])
+        batch = _put(batch, STATUS, names.take(pyarrow.array(status)))
+        return _put(batch, DISTANCE, pyarrow.array(projection.distance.numpy(), mask=nothing))
+
+
+def _put(batch: pyarrow.RecordBatch, name: str, column: pyarrow.Array) -> pyarrow.RecordBatch:
+    place = batch.schema.get_field_index(name)
+    if place < 0:
+        return batch.append_column(name, column)
+    return batch.set_column(place, name, column)
+
+
+def _refuse(source: Path, layout: _Columns, x: np.ndarray, yhat: np.ndarray, before: int) -> None:
+    bad = ~np.isfinite(np.column_stack([x, yhat]))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        name = [*layout.inputs, *layout.predictions][column]
+        raise InputError(
+            f"{source}: row {before + row + 1} has no finite number in column {name!r}."
+        )
