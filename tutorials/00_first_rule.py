@@ -5,7 +5,8 @@
 # nearest output that satisfies it, and why the distance must be part of the model before it is made
 # convex. Time: five minutes. You need neither torch nor Pyomo experience.
 #
-# The example is the paper's (DisjunctiveNet, Pal and Li, ICML 2026): one output, one rule.
+# The example is the paper's (DisjunctiveNet, Pal and Li, ICML 2026): one output, one rule. Lines
+# with `assert`, here and in the other tutorials, check what the text says.
 
 # %%
 import pyomo.environ as pyo

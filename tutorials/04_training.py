@@ -33,7 +33,7 @@ MODELS = Path("models") if Path("models").exists() else Path("../models")
 #
 # The paper's cooling plant: from seven inputs (weather, workload, price, events) predict fan,
 # chiller and pump as an optimal controller would set them. There are only 400 samples to learn
-# from, and we test on weather that is hotter and has more events than any of them: shifted data,
+# from, and we test on shifted data, with hotter and more humid days, more work and more events,
 # where a network has to extrapolate and rules still hold.
 
 # %%
@@ -55,15 +55,12 @@ def train(model, steps, rate=1e-2, batch=32):
     """Plain torch: nothing here knows about rules."""
     order = torch.Generator().manual_seed(1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
-    losses = []
     for _ in range(steps):
         pick = torch.randint(len(x), (batch,), generator=order)
         loss = (model(seen[pick]) - target[pick]).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        losses.append(loss.item())
-    return losses
 
 
 def error(y):
@@ -114,8 +111,7 @@ assert SMOKE or error(through) < error(at_the_end) < error(alone)
 
 # %% [markdown]
 # Training through the layer gives a smaller error than projecting at the end, with the same
-# network, data and number of steps: while it learns, the network need not spend its few units on
-# what the rules provide.
+# network, data and number of steps: the network can leave to the rules what they provide.
 
 # %%
 ax = gdpnet.plot_satisfaction(

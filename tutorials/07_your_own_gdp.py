@@ -6,9 +6,9 @@
 # predicts schedules. Time: ten minutes.
 #
 # Three jobs pass through machines, each in its own order, without waiting between them. Two jobs
-# that need the same machine must not clash there: one comes first, or the other. Raman and
-# Grossmann (1994) use this example to introduce generalized disjunctive programming, and it has
-# been the standard first GDP ever since.
+# that need the same machine must not clash there: one comes first, or the other. The example goes
+# back to Raman and Grossmann (Computers and Chemical Engineering, 1994) and to the manual of LogMIP
+# by Vecchietti; for many it was their first GDP.
 
 # %%
 import os
@@ -299,8 +299,8 @@ assert rules.satisfied(durations, p.y)
 #
 # ## Something to try
 #
-# * Train on the makespan from an untrained network. Then with `gradient="straight_through"` in
-#   `with_rules`: what goes wrong?
+# * Train on the makespan with `gradient="straight_through"` in `with_rules`: what goes wrong? Then
+#   imitate the planner through the layer instead of training on the makespan.
 # * Let jobs wait between machines: one start for each job and machine, and an order of these.
 # * Put your own GDP into a file with `build() -> gdpnet.RuleModel`, and run `gdpnet inspect FILE`
 #   on it.
