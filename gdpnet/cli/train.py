@@ -25,7 +25,7 @@ def train(
     sizes: Annotated[str, typer.Option(help="Training sizes.")] = "250",
     seeds: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds.")] = "0,1,2",
     protocols: Annotated[
-        str, typer.Option(help="paper, converged, or one of the model's own.")
+        str, typer.Option(help="paper, converged, quick, or one of the model's own.")
     ] = "converged",
     gradient: Annotated[
         str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")

@@ -21,6 +21,7 @@ class RulesOnly(nn.Module):
         super().__init__()
         self._markers = markers
         self._seed = torch.initial_seed()
+        self._choices = cache(self._feasible)  # cells share few combinations of active rules
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Probabilities, `cells x classes`, of the rules' inputs, `cells x rules`."""
@@ -33,8 +34,7 @@ class RulesOnly(nn.Module):
             y[i, list(chosen)] = 1.0 / len(chosen)
         return y
 
-    @cache  # noqa: B019  # the network lives as long as its study
-    def _choices(self, active: tuple[bool, ...]) -> list[tuple[int, ...]]:
+    def _feasible(self, active: tuple[bool, ...]) -> list[tuple[int, ...]]:
         """Sets of classes, one entry for each feasible choice of disjuncts."""
         markers = [m for m, on in zip(self._markers.markers, active, strict=True) if on]
         index = {name: k for k, name in enumerate(self._markers.classes)}

@@ -15,15 +15,16 @@ MODEL = Path(__file__).resolve().parents[3] / "models" / "pbmc"
 # The longest to train comes last.
 METHODS = (
     "base",
+    "finetuned-base",
     "finetuned-penalty",
     "inference",
     "inference-least-norm",
-    "cnf",
-    "cnf-relaxed",
     "dnf",
-    "dnf-relaxed",
     "dnf-least-norm",
     "dnf-nearest",
+    "dnf-relaxed",
+    "cnf",
+    "cnf-relaxed",
     "rules",
     "penalty",
 )

@@ -151,19 +151,23 @@ def _draw(
     panel: Any, at: list[Any], found: list[Statistic], metric: str, label: str, look: _Look
 ) -> None:
     unit = 100.0 if metric.startswith("csat") else 1.0
-    panel.errorbar(
+    drawn = panel.errorbar(
         at,
         [unit * one.mean for one in found],
-        yerr=[unit * one.deviation for one in found],
+        yerr=[
+            [unit * (one.mean - one.low) for one in found],
+            [unit * (one.high - one.mean) for one in found],
+        ],
         color=look.colour,
         marker=look.marker,
         linestyle=look.line,
         markersize=6,
         linewidth=1.3,
         elinewidth=0.8,
-        capsize=2,
         label=label,
     )
+    for bar in drawn[2]:
+        bar.set_alpha(0.45)
 
 
 def _finished(

@@ -45,7 +45,7 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
             size_figure(results, protocol),
             alt=f"{results.metrics[0]} and CSAT of every method against the training size, "
             f"protocol {protocol}; the numbers are in the tables below.",
-            caption="Mean and standard deviation over the seeds.",
+            caption="Mean over the seeds; bars from the least to the most.",
         )
     for size in sizes:
         _append(page, _tables.quality(results, protocol, size))
@@ -56,8 +56,8 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
             convexification_figure(results, protocol),
             alt=f"{results.metrics[0]} and CSAT against the number of merged rules, protocol "
             f"{protocol}; the numbers are in the tables below.",
-            caption="Rules merged in declaration order, and in the order in which merging "
-            "tightens most.",
+            caption="Mean over the seeds; bars from the least to the most. Rules merged in "
+            "declaration order, and in the order in which merging tightens most.",
         )
         for table in merged:
             if table is not None:
@@ -98,5 +98,7 @@ def _told(settings: dict[str, Any]) -> str:
 
 
 def _stage(stage: dict[str, Any]) -> str:
-    length = f"{stage['epochs']} epochs" if stage.get("epochs") else f"{stage['steps']} steps"
+    unit = "epoch" if stage.get("epochs") else "step"
+    count = stage[f"{unit}s"]
+    length = f"{count} {unit}{'' if count == 1 else 's'}"
     return f"{length}, batch {stage['batch']}, rate {stage['rate']:g}"

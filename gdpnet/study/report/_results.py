@@ -18,11 +18,13 @@ _COUNTED = re.compile(r"(pdnf|steps):(\d+)")
 
 @dataclass(frozen=True)
 class Statistic:
-    """Mean and standard deviation over seeds.
+    """A number over seeds.
 
     Attributes:
         mean: NaN where there is none.
-        deviation: of the sample; 0 for a single seed.
+        deviation: standard deviation of the sample; 0 for a single seed.
+        low: least.
+        high: most.
         count: how many seeds.
 
     Example:
@@ -32,6 +34,8 @@ class Statistic:
 
     mean: float
     deviation: float
+    low: float
+    high: float
     count: int
 
     @classmethod
@@ -39,9 +43,9 @@ class Statistic:
         """Of the values that are numbers."""
         found = [value for value in values if not math.isnan(value)]
         if not found:
-            return cls(math.nan, 0.0, 0)
+            return cls(math.nan, 0.0, math.nan, math.nan, 0)
         spread = statistics.stdev(found) if len(found) > 1 else 0.0
-        return cls(statistics.fmean(found), spread, len(found))
+        return cls(statistics.fmean(found), spread, min(found), max(found), len(found))
 
 
 class Results:
