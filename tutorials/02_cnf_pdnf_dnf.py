@@ -202,8 +202,8 @@ ax = gdpnet.plot_sizes(stress, [0.5])
 #
 # `gdpnet.study.compare` projects the same predictions in several relaxations and tabulates sizes,
 # times, tightness and satisfaction. Here on shifted data: predictions are the optimal controls with
-# some noise, about as good as a mediocre network. (`gdpnet compare models/cooling` does it on the
-# command line and writes a page.)
+# some noise, in the place of a mediocre network. (On the command line: `gdpnet compare
+# models/cooling`.)
 
 # %%
 inputs, targets = cooling.sample(500, "ood", seed=3)
@@ -245,4 +245,4 @@ ax = gdpnet.plot_satisfaction(
 #   there?
 # * Merge `R1_hot` with `R5_demand_response` instead of `R7_chiller`. Does it help? Tutorial 3 finds
 #   out which steps do.
-# * Run `gdpnet compare models/cooling` and open the page.
+# * Run `gdpnet compare models/cooling --html cooling.html` and open the page.

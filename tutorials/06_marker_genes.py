@@ -214,9 +214,9 @@ for _ in range(5 if SMOKE else 100):
 scored("trained through them:")
 
 # %% [markdown]
-# With 24 cells, which the network already fits, there is little left to learn through the rules,
-# and one seed proves nothing. The study in full (all sizes, methods and seeds, and the paper's
-# numbers beside ours) is run by `gdpnet train models/pbmc`.
+# One seed proves nothing. The study in full, with all sizes, methods and seeds and the paper's
+# numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md); `gdpnet train models/pbmc
+# --out FOLDER` runs it.
 #
 # ## Something to try
 #
