@@ -18,14 +18,14 @@ _COMMANDS = (
     "inspect",
     "explore",
     "compare",
+    "project",
     "train",
     "report",
-    "project",
 )
 
 app = typer.Typer(
     name="gdpnet",
-    help="Pyomo.GDP rules as a torch layer: look at rules, compare relaxations, project data.",
+    help="Pyomo.GDP rules as a torch layer: look at rules, compare relaxations, project, train.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,

@@ -67,8 +67,11 @@ def test_report_needs_no_training(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--methods", "base,foo"), "There is no method 'foo'; known are base, finetuned-base, penalty"),
-        (("--protocols", "quick"), "There is no protocol 'quick'; known are paper, converged"),
+        (
+            ("--methods", "base,foo"),
+            "There is no method 'foo'; known are base, finetuned-base, penalty",
+        ),
+        (("--protocols", "slow"), "no protocol 'slow'; known are paper, converged, quick"),
         (("--sizes", "12,121"), "a training size of 121 was asked for"),
         (("--sizes", "ten"), "--sizes: expected whole numbers"),
         (("--sizes", "0"), "sizes: expected whole numbers >= 2"),

@@ -61,11 +61,12 @@ def tables(results: Results) -> dict[str, Table | None]:
 
 def main() -> None:
     results = Results(StudyFolder(HERE).results())
+    made = tables(results)
     for protocol in results.protocols:
         size_figure(results, protocol).savefig(HERE / f"sizes_{protocol}.png", dpi=110)
-        figure = convexification_figure(results, protocol)
-        figure.savefig(HERE / f"convexification_{protocol}.png", dpi=110)
-    made = tables(results)
+        if any(made[f"{protocol} convexification {size}"] for size in results.sizes):
+            figure = convexification_figure(results, protocol)
+            figure.savefig(HERE / f"convexification_{protocol}.png", dpi=110)
 
     def filled(block: re.Match[str]) -> str:
         table = made.get(block[1])
