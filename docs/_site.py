@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -24,7 +25,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=text))
         for name, picture in found["outputs"].items():
             files.append(File.generated(config, f"tutorials/{name}", content=picture))
-    config.nav = [_written_out(entry, files) for entry in config.nav or ()]
+    entries = [_written_out(entry, files) for entry in config.nav or ()]
+    config.nav = [entry for entry in entries if entry]
     return files
 
 
@@ -33,16 +35,15 @@ def on_page_markdown(markdown: str, page: object, config: MkDocsConfig, files: F
     return markdown.replace("<!-- notebooks -->", "\n".join(map(_summary, NOTEBOOKS)))
 
 
-def _written_out(entry: object, files: Files) -> object:
+def _written_out(entry: dict[str, Any], files: Files) -> dict[str, Any] | None:
     """An entry such as `Tutorials: tutorials/` with the folder's pages, its index first."""
-    match entry:
-        case {**named} if len(named) == 1:
-            ((title, folder),) = named.items()
-            if isinstance(folder, str) and folder.endswith("/"):
-                pages = [f.src_uri for f in files.documentation_pages()]
-                found = [p for p in pages if p.startswith(folder)]
-                return {title: sorted(found, key=lambda p: (not p.endswith("/index.md"), p))}
-    return entry
+    ((title, folder),) = entry.items()
+    if not isinstance(folder, str) or not folder.endswith("/"):
+        return entry
+    pages = [page.src_uri for page in files.documentation_pages()]
+    pages = [page for page in pages if page.startswith(folder)]
+    pages.sort(key=lambda page: (not page.endswith("/index.md"), page))
+    return {title: pages} if pages else None
 
 
 def _summary(notebook: Path) -> str:
