@@ -6,16 +6,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 
 
 def python_blocks(text: str) -> list[str]:
-    """The blocks, each moved down to its own line so that tracebacks point into the README."""
+    """The blocks, each moved down to its own line so that tracebacks point into the page."""
     return [
         "\n" * text.count("\n", 0, match.start(1)) + match.group(1)
         for match in BLOCK.finditer(text)
     ]
+
+
+PAGES = {
+    str(page.relative_to(ROOT)): blocks
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if (blocks := python_blocks(page.read_text(encoding="utf-8")))
+}
 
 
 def test_blocks_are_found_with_their_line_numbers() -> None:
@@ -23,11 +29,13 @@ def test_blocks_are_found_with_their_line_numbers() -> None:
     assert python_blocks(text) == ["\n\na = 1\n", "\n" * 8 + "b = a\n"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = python_blocks(page.read_text(encoding="utf-8"))
-    assert blocks, f"{page.name} has no ```python block"
+def test_pages_are_found() -> None:
+    assert {"README.md", "docs/index.md", "docs/concepts.md", "docs/gradients.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), namespace)
+    for block in PAGES[page]:
+        exec(compile(block, str(ROOT / page), "exec"), namespace)

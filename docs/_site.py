@@ -1,0 +1,78 @@
+"""What the site needs besides docs/: pages that are kept elsewhere, and links that lead there.
+
+A link in a page or notebook is written as in the repository, where it works too. Here it is led to
+the page that shows the file; a file that has no page is named instead.
+"""
+
+import json
+import re
+from pathlib import Path
+from posixpath import normpath, relpath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from nbconvert import MarkdownExporter
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+
+# Files of the repository and the pages that show them; those of docs/ are their own.
+ELSEWHERE = {"benchmarks/README.md": "benchmarks.md"} | {
+    f"tutorials/{notebook.name}": f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS
+}
+KEPT_AT = {page: path for path, page in ELSEWHERE.items()}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages, and write out the folders that `nav` names."""
+    report = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "benchmarks.md", content=report))
+    for notebook in NOTEBOOKS:
+        text, found = MarkdownExporter().from_filename(
+            notebook, resources={"unique_key": notebook.stem}
+        )
+        files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=text))
+        for name, picture in found["outputs"].items():
+            files.append(File.generated(config, f"tutorials/{name}", content=picture))
+    entries = [_written_out(entry, files) for entry in config.nav or ()]
+    config.nav = [entry for entry in entries if entry]
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to pages, and list the notebooks on the page that asks for them."""
+    here = page.file.src_uri
+    folder = Path(KEPT_AT.get(here, f"docs/{here}")).parent.as_posix()
+
+    def led(link: re.Match[str]) -> str:
+        text, target, anchor = link.group(1), normpath(f"{folder}/{link.group(2)}"), link.group(3)
+        shown = ELSEWHERE.get(target, target.removeprefix("docs/"))
+        if target in ELSEWHERE or target.startswith("docs/"):
+            return f"[{text}]({relpath(shown, Path(here).parent.as_posix())}{anchor or ''})"
+        if (ROOT / target).exists():
+            return text if target in text else f"{text} (`{target}`)"
+        return link.group()  # leads nowhere: mkdocs tells
+
+    summaries = "\n".join(map(_summary, NOTEBOOKS))
+    return LINK.sub(led, markdown).replace("<!-- notebooks -->", summaries)
+
+
+def _written_out(entry: dict[str, Any], files: Files) -> dict[str, Any] | None:
+    """An entry such as `Tutorials: tutorials/` with the folder's pages, its index first."""
+    ((title, folder),) = entry.items()
+    if not isinstance(folder, str) or not folder.endswith("/"):
+        return entry
+    pages = [page.src_uri for page in files.documentation_pages()]
+    pages = [page for page in pages if page.startswith(folder)]
+    pages.sort(key=lambda page: (not page.endswith("/index.md"), page))
+    return {title: pages} if pages else None
+
+
+def _summary(notebook: Path) -> str:
+    """A notebook's title, as a link, and its first paragraph."""
+    first = "".join(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"])
+    title, paragraph = first.split("\n\n")[:2]
+    return f"- **[{title.lstrip('# ')}]({notebook.stem}.md)** {' '.join(paragraph.split())}"

@@ -1,0 +1,391 @@
+"""docs/errors.md quotes real messages: each is provoked here and looked up there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunct, Disjunction
+
+import gdpnet
+import gdpnet.errors
+from gdpnet.study import load_model
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+SECTION = re.compile(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+QUOTATION = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def normal(text: str) -> str:
+    """In one line; fingerprints, which change with the format of files, made equal."""
+    return re.sub(r"[0-9a-f]{12}\.\.\.", "...", " ".join(text.split()))
+
+
+QUOTED = [
+    (heading.strip("`"), normal(quotation))
+    for heading, section in SECTION.findall(PAGE)
+    for quotation in QUOTATION.findall(section)
+]
+
+
+def cooling() -> Any:
+    m = pyo.ConcreteModel()
+    m.Ta = pyo.Param(mutable=True, initialize=20.0)
+    m.f = pyo.Var(bounds=(0, 1))
+    m.c = pyo.Var(bounds=(0, 1))
+    m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+    return m
+
+
+def read(m: Any) -> gdpnet.RuleModel:
+    return gdpnet.RuleModel(m, outputs=[m.f, m.c], inputs=[m.Ta])
+
+
+def hot_rules() -> gdpnet.RuleModel:
+    m = cooling()
+    m.hot = Disjunction(expr=[[m.c >= 0.45], [m.f >= 0.75]])
+    m.active_when[m.hot] = m.Ta >= 28
+    return read(m)
+
+
+def gap() -> Any:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    return m
+
+
+def gap_rules() -> gdpnet.RuleModel:
+    m = gap()
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+X = torch.tensor([[30.0]])
+YHAT = torch.tensor([[0.6, 0.1]])
+
+
+# ---- reading rules -----------------------------------------------------------------------
+
+
+def not_linear() -> None:
+    m = cooling()
+    m.power = pyo.Constraint(expr=m.f * m.c <= 0.5)
+    read(m)
+
+
+def condition_on_an_output() -> None:
+    m = cooling()
+    m.hot = Disjunction(expr=[[m.c >= 0.45], [m.f >= 0.75]])
+    m.active_when[m.hot] = m.f >= 0.2
+    read(m)
+
+
+def condition_without_effect() -> None:
+    m, other = cooling(), cooling()
+    other.least = pyo.Constraint(expr=other.f >= 0.2)
+    m.active_when[other.least] = m.Ta >= 28
+    read(m)
+
+
+def immutable_input() -> None:
+    m = cooling()
+    m.H = pyo.Param(initialize=50.0)
+    gdpnet.RuleModel(m, outputs=[m.f, m.c], inputs=[m.H])
+
+
+def integer_without_bounds() -> None:
+    m = cooling()
+    m.n = pyo.Var(domain=pyo.Integers)
+    m.many = pyo.Constraint(expr=m.n >= m.f)
+    read(m)
+
+
+def shared_disjunct() -> None:
+    m = cooling()
+    m.on, m.off, m.low = Disjunct(), Disjunct(), Disjunct()
+    m.first = Disjunction(expr=[m.on, m.off])
+    m.second = Disjunction(expr=[m.on, m.low])
+    read(m)
+
+
+def idle_disjunct() -> None:
+    m = cooling()
+    m.on = Disjunct()
+    m.on.c = pyo.Constraint(expr=m.c >= 0.4)
+    read(m)
+
+
+def unknown_component() -> None:
+    from pyomo.mpec import Complementarity, complements
+
+    m = cooling()
+    m.either = Complementarity(expr=complements(m.f >= 0, m.c >= 0))
+    read(m)
+
+
+def strict_relation() -> None:
+    m = cooling()
+    m.r = gdpnet.rule(gdpnet.any_of(m.f < 0.5, m.c >= 0.5))
+
+
+def negated_equality() -> None:
+    m = cooling()
+    m.r = gdpnet.rule(gdpnet.none_of(m.f == 0.5))
+
+
+def python_or() -> None:
+    m = cooling()
+    m.r = gdpnet.rule(gdpnet.all_of(m.f >= 0.5) or gdpnet.all_of(m.c >= 0.5))
+
+
+def function_condition_not_saved(folder: Path) -> None:
+    m = cooling()
+    m.hot = Disjunction(expr=[[m.c >= 0.45], [m.f >= 0.75]])
+    m.active_when[m.hot] = lambda x: x[:, 0] >= 28
+    read(m).save("rules.json")
+    gdpnet.load_rules("rules.json")
+
+
+# ---- relaxations -------------------------------------------------------------------------
+
+
+def hull_without_bounds() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var()
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    gdpnet.project(gdpnet.RuleModel(m, outputs=[m.y]), [4.5], relaxation="cnf")
+
+
+def many_rules(count: int, disjuncts: int) -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(disjuncts), bounds=(0, 1))
+    m.some = Disjunction(
+        range(count), rule=lambda m, k: [[m.y[j] >= (k + 1) / (count + 1)] for j in m.y]
+    )
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def too_many_products() -> None:
+    gdpnet.project(many_rules(12, 4), torch.zeros(1, 4), solver="highs")
+
+
+def unknown_rule_in_plan() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, relaxation=gdpnet.Plan((("hot", "cold"),)))
+
+
+def plan_with_whole_numbers() -> None:
+    m = gap()
+    m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 5))
+    gdpnet.plan_basic_steps(gdpnet.RuleModel(m, outputs=[m.y, m.n]))
+
+
+# ---- arguments ---------------------------------------------------------------------------
+
+
+def missing_x() -> None:
+    gdpnet.project(hot_rules(), YHAT)
+
+
+def wrong_width() -> None:
+    gdpnet.project(hot_rules(), torch.zeros(4, 3), X)
+
+
+def missing_dimension() -> None:
+    gdpnet.project(gap_rules(), torch.tensor([4.5, 8.0]))
+
+
+def integers() -> None:
+    gdpnet.project(hot_rules(), torch.tensor([[1, 0]]), X)
+
+
+def not_a_number() -> None:
+    gdpnet.project(hot_rules(), torch.tensor([[0.6, 0.1], [float("nan"), 0.1]]), X)
+
+
+def unusable_coefficient() -> None:
+    m = cooling()
+    m.least = pyo.Constraint(expr=m.f >= 1 / m.Ta)
+    gdpnet.project(read(m), torch.zeros(2, 2), torch.tensor([[20.0], [0.0]]))
+
+
+def unknown_choice() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, on_conflict="ignore")
+
+
+def unknown_gradient() -> None:
+    gdpnet.ProjectionLayer(hot_rules(), gradient="identity")
+
+
+def solver_of_another_relaxation() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, relaxation="cnf", solver="exact")
+
+
+def tie_of_another_solver() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, tie="least_norm", solver="milp")
+
+
+def bad_weights() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, weights=[1.0, 0.0])
+
+
+def other_checkpoint() -> None:
+    layer = gdpnet.ProjectionLayer(gap_rules())
+    gdpnet.ProjectionLayer(hot_rules()).load_state_dict(layer.state_dict())
+
+
+def which_columns() -> None:
+    network = torch.nn.Linear(3, 2)
+    gdpnet.nn.with_rules(network, hot_rules())(torch.zeros(4, 3))
+
+
+def not_the_nearest() -> None:
+    gdpnet.certify(gap_rules(), None, [4.5], [7.0])
+
+
+# ---- contradictions, solvers, files ------------------------------------------------------
+
+
+def contradiction() -> None:
+    m = gap()
+    m.middle = pyo.Constraint(expr=(4, m.y, 6))
+    gdpnet.project(gdpnet.RuleModel(m, outputs=[m.y]), [[4.5]], on_conflict="raise")
+
+
+def contradictory_program() -> None:
+    m = gap()
+    m.middle = pyo.Constraint(expr=(4, m.y, 6))
+    gdpnet.convexify(gdpnet.RuleModel(m, outputs=[m.y]), yhat=[4.5])
+
+
+def gurobi_too_small() -> None:
+    pytest.importorskip("gurobipy")
+    gdpnet.project(many_rules(9, 2), torch.zeros(1, 2), solver="gurobi")
+    pytest.skip("this licence has no limit")
+
+
+def no_numba() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gdpnet.solve._exact.AVAILABLE", False)
+        gdpnet.project(gap_rules(), [[4.5]], solver="exact")
+
+
+def no_torchmetrics() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torchmetrics", None)
+        patch.delitem(sys.modules, "gdpnet.nn._satisfaction", raising=False)
+        gdpnet.nn.RuleSatisfaction(gap_rules())
+
+
+def certificate_too_large() -> None:
+    gdpnet.certify(many_rules(6, 3), None, [0.0, 0.0, 0.0], node_limit=2)
+
+
+def no_file(folder: Path) -> None:
+    load_model("models/colling")
+
+
+def no_build(folder: Path) -> None:
+    (folder / "plant.py").write_text("def make():\n    return None\n")
+    load_model("plant.py")
+
+
+def builds_a_pyomo_model(folder: Path) -> None:
+    (folder / "plant.py").write_text(
+        "import pyomo.environ as pyo\ndef build():\n    return pyo.ConcreteModel()\n"
+    )
+    load_model("plant.py").build()
+
+
+def vanished_gradient() -> None:
+    yhat = torch.tensor([[4.5]], requires_grad=True)
+    gdpnet.ProjectionLayer(gap_rules(), gradient="vertex")(yhat).sum().backward()
+
+
+def twice_differentiated() -> None:
+    yhat = torch.tensor([[4.5]], requires_grad=True)
+    y = gdpnet.ProjectionLayer(gap_rules(), gradient="straight_through")(yhat)
+    (first,) = torch.autograd.grad(y.square().sum(), yhat, create_graph=True)
+    first.sum().backward()
+
+
+PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
+    (gdpnet.RuleError, not_linear),
+    (gdpnet.RuleError, condition_on_an_output),
+    (gdpnet.RuleError, condition_without_effect),
+    (gdpnet.RuleError, immutable_input),
+    (gdpnet.RuleError, integer_without_bounds),
+    (gdpnet.RuleError, shared_disjunct),
+    (gdpnet.RuleError, idle_disjunct),
+    (gdpnet.RuleError, unknown_component),
+    (gdpnet.RuleError, strict_relation),
+    (gdpnet.RuleError, negated_equality),
+    (gdpnet.RuleError, python_or),
+    (gdpnet.RuleError, function_condition_not_saved),
+    (gdpnet.RuleError, hull_without_bounds),
+    (gdpnet.RuleError, too_many_products),
+    (gdpnet.RuleError, unknown_rule_in_plan),
+    (gdpnet.RuleError, plan_with_whole_numbers),
+    (gdpnet.InputError, missing_x),
+    (gdpnet.InputError, wrong_width),
+    (gdpnet.InputError, missing_dimension),
+    (gdpnet.InputError, integers),
+    (gdpnet.InputError, not_a_number),
+    (gdpnet.InputError, unusable_coefficient),
+    (gdpnet.InputError, unknown_choice),
+    (gdpnet.InputError, unknown_gradient),
+    (gdpnet.InputError, solver_of_another_relaxation),
+    (gdpnet.InputError, tie_of_another_solver),
+    (gdpnet.InputError, bad_weights),
+    (gdpnet.InputError, other_checkpoint),
+    (gdpnet.InputError, which_columns),
+    (gdpnet.InputError, not_the_nearest),
+    (gdpnet.ConflictError, contradiction),
+    (gdpnet.ConflictError, contradictory_program),
+    (gdpnet.SolverError, gurobi_too_small),
+    (gdpnet.SolverError, no_numba),
+    (gdpnet.SolverError, certificate_too_large),
+    (gdpnet.ModelFileError, no_file),
+    (gdpnet.ModelFileError, no_build),
+    (gdpnet.ModelFileError, builds_a_pyomo_model),
+    (gdpnet.ZeroGradientWarning, vanished_gradient),
+    (ImportError, no_torchmetrics),
+    (RuntimeError, twice_differentiated),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "provoke"), PROVOKED, ids=[provoke.__name__ for _, provoke in PROVOKED]
+)
+def test_the_page_quotes_what_is_said(
+    kind: type[Exception],
+    provoke: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    takes_folder = provoke.__code__.co_argcount == 1
+    with pytest.raises(kind) as caught:
+        provoke(*([tmp_path] if takes_folder else []))
+    said = str(caught.value).replace(str(tmp_path), "/home/me")
+    assert (kind.__name__, normal(said)) in QUOTED
+
+
+def test_everything_on_the_page_is_provoked() -> None:
+    assert len(QUOTED) == len(set(QUOTED)) == len(PROVOKED)
+
+
+def test_every_class_has_its_section() -> None:
+    public = {
+        name
+        for name, kind in vars(gdpnet.errors).items()
+        if isinstance(kind, type) and kind.__module__ == "gdpnet.errors"
+    }
+    headings = {heading.strip("`") for heading, _ in SECTION.findall(PAGE)}
+    assert public <= headings

@@ -1,0 +1,45 @@
+"""Pages say what the code says: statuses, public names; and the site builds, from here alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gdpnet
+import gdpnet.nn
+
+ROOT = Path(__file__).parents[2]
+FETCHED = re.compile(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="(?:https?:)?//[^"]*')
+
+
+def read(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("status", list(gdpnet.Status), ids=lambda status: status.name)
+def test_concepts_have_the_words_of_each_status(status: gdpnet.Status) -> None:
+    assert f"| `{status.name}` | {status.message} |" in read("concepts.md")
+
+
+def test_every_public_name_is_in_the_api() -> None:
+    listed = set(re.findall(r"^(?::::|###) (gdpnet\.\S+)", read("api.md"), re.MULTILINE))
+    public = {f"gdpnet.{name}" for name in gdpnet.__all__ if name != "nn"}
+    again = {"gdpnet.nn.ProjectionLayer"}
+    public |= {f"gdpnet.nn.{name}" for name in gdpnet.nn.__all__} - again
+    assert public <= listed
+
+
+def test_the_site_builds_and_fetches_nothing(tmp_path: Path) -> None:
+    for package in ("mkdocs", "material", "mkdocstrings", "nbconvert"):
+        pytest.importorskip(package)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert {"index.html", "api.html", "paper.html"} <= {page.name for page in pages}
+    for page in pages:
+        assert not FETCHED.findall(page.read_text(encoding="utf-8")), page
