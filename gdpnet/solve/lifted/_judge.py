@@ -131,10 +131,25 @@ def _ragged(lists: Iterable[Iterable[int]]) -> tuple[Array, Array]:
     return start, np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
 
 
-_WHOLE, _FLAT = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+_NUMBERS, _INDICES, _FLAGS = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_)
 _MEASURE = typeof(
     Measure(
-        np.zeros((0, 0)), np.zeros(0), _WHOLE, _FLAT, *[_WHOLE] * 9, np.zeros(0), np.zeros(0), _FLAT
+        shared=np.zeros((0, 0)),
+        largest=_NUMBERS,
+        place=_INDICES,
+        equality=_FLAGS,
+        boolean_start=_INDICES,
+        boolean_row=_INDICES,
+        nested_clause=_INDICES,
+        nested_guard=_INDICES,
+        nested_start=_INDICES,
+        nested_literal=_INDICES,
+        rule_start=_INDICES,
+        rule_literal=_INDICES,
+        global_rows=_INDICES,
+        lower=_NUMBERS,
+        upper=_NUMBERS,
+        integer=_FLAGS,
     )
 )
 
