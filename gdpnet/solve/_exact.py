@@ -169,9 +169,14 @@ def solve(
     results.unfinished = rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
+        from gdpnet.solve.exact import NODE_LIMIT
+
         incumbents = {
             int(i): (solved.z[i, : rules.data.outputs], float(solved.distance[i]))
             for i in np.flatnonzero(rest & np.isfinite(solved.distance))
         }
         _milp.finish(rules, x, yhat, again, results, options, incumbents=incumbents)
+        # What the search had proved by then holds whatever came after it.
+        proved = (solved.status == NODE_LIMIT) & (results.status == Status.LIMIT)
+        results.value[proved] = np.maximum(results.value, solved.bound)[proved]
     return results

@@ -106,9 +106,13 @@ class Page:
             alt: says in words what is to be seen, for those who do not see it.
             caption: stands below the figure.
         """
+        import matplotlib
+
         buffer = io.BytesIO()
-        # Without a date the same figure gives the same page.
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+        # Without a date, and with names of parts not drawn by lot, the same figure gives the same
+        # page.
+        with matplotlib.rc_context({"svg.hashsalt": "gdpnet"}):
+            figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
         data = base64.b64encode(buffer.getvalue()).decode("ascii")
         told = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         self._parts.append(

@@ -244,6 +244,23 @@ def test_time_limit_returns_the_best_found() -> None:
     assert rules.satisfied(None, p.y[found], tol=1e-7).all()
 
 
+def test_what_the_search_had_proved_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that proves nothing in its time does not make the search's bound worse."""
+    rules, yhat = packing(rectangles=9)
+    best = gdpnet.project(rules, yhat).distance
+
+    def give_up(rules, x, yhat, samples, results, options, **keywords) -> None:
+        results.status[samples] = Status.LIMIT
+        results.value[samples] = 0.0
+
+    monkeypatch.setattr("gdpnet.solve._exact._milp.finish", give_up)
+    p = gdpnet.project(rules, yhat, node_limit=300)
+    limit = p.status == Status.LIMIT
+    assert limit.any()
+    assert (p.value[limit] > 0.0).all()
+    assert (p.value <= best + 1e-9).all()
+
+
 def packing(rectangles: int = 6) -> tuple[gdpnet.RuleModel, torch.Tensor]:
     rng = np.random.default_rng(4)
     size = rng.uniform(2, 4, (rectangles, 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,13 +96,6 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
         panel.set_xlabel("k: first k rules merged, or k - 1 basic steps (0, 1: CNF)")
         panel.xaxis.get_major_locator().set_params(integer=True)
     return _finished(figure, panels, f"Sequential convexification, protocol {protocol}", log=False)
-
-
-def same_drawing() -> AbstractContextManager[None]:
-    """Within it, the same figure gives the same file: names of parts are not drawn by lot."""
-    matplotlib = _matplotlib()
-    context: AbstractContextManager[None] = matplotlib.rc_context({"svg.hashsalt": "gdpnet"})
-    return context
 
 
 def _matplotlib() -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gdpnet.study._page import Page
 from gdpnet.study.report import _tables
-from gdpnet.study.report._figures import convexification_figure, same_drawing, size_figure
+from gdpnet.study.report._figures import convexification_figure, size_figure
 from gdpnet.study.report._results import Results
 from gdpnet.study.report._tables import Table
 
@@ -30,9 +30,8 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
         "1e-6; 'rules only' leaves constraints and bounds out, as the paper counts. Gradients "
         f"through projections: {study.get('gradient', '')}."
     )
-    with same_drawing():
-        for protocol in results.protocols:
-            _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
+    for protocol in results.protocols:
+        _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
     page.write(path)
 
 
