@@ -1,13 +1,14 @@
 """gdpnet beside what a user would pick instead: speed, rules broken, gradients.
 
-    python benchmarks/peers.py [--quick] [--only NAME ...] [--cases NAME ...] [--resume]
-                               [--report]                               [--python MODULE=INTERPRETER ...] [--out FOLDER]
+    python benchmarks/peers.py [--quick] [--only NAME ...] [--cases NAME ...] [--resume | --report]
+                               [--python MODULE=INTERPRETER ...] [--out FOLDER]
 
-Every peer has a process of its own, on one core, and every cell of the table (a peer, a case, a
-batch) a fork of it. All peers run a case before the next case begins. Peers that are not
-installed, refuse, crash or take too long are rows of the table like the others. A peer whose
-dependencies clash runs with another interpreter, which needs numpy, scipy, torch and the peers
-of that module of `peers/adapters`: `--python layers=/path/to/python`. With `--resume` cells that are in the folder already are kept.
+Peers of a module of `peers/adapters` have a process of their own, with one thread, and every cell
+of the table (a peer, a case, a batch) a fork of it. All peers run a case before the next case
+begins. Peers that are not installed, refuse, crash or take too long are rows of the table like the
+others. Peers whose dependencies clash run with another interpreter, which needs numpy, scipy, torch
+and the peers of that module: `--python layers=/path/to/python`. Each cell is kept in the folder:
+`--resume` measures only those that are missing, `--report` none.
 """
 
 from __future__ import annotations
@@ -63,9 +64,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(10)
+        self.process.communicate()
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -78,11 +77,12 @@ class Worker:
 def main() -> None:
     """Run everything."""
     arguments = _arguments()
-    import gdpnet
     from peers import report
     from peers.cases import names
     from peers.judge import Judge, broken_of_many
     from peers.registry import ENTRIES
+
+    import gdpnet
 
     folder: Path = arguments.out
     kept = folder / "cells"

@@ -38,9 +38,9 @@ def measure(peer_type: type[Peer], problem: Problem, batch: int, budget: Budget)
     repeats at most; times are per sample.
 
     Returns:
-        `count`, `building`, `forward` and `both` (seconds of processor time a sample, one a repeat), `y`,
-        `gradient`, `tied` (answers to ties), `memory` (MB: before, at most), `cores` (processor time
-        over time while timing: 1 is one thread).
+        `count` samples; `building`, `forward` and `both` in seconds of processor time, the latter
+        two a sample and one a repeat; `y`, `gradient`, `tied` (answers to ties); `memory` (MB,
+        before and at most); `cores` (processor time over time while timing: 1 is one thread).
     """
     torch.set_num_threads(1)
     before = _memory()

@@ -1,4 +1,4 @@
-"""What a peer's answers are worth: rules broken, distance, gradients. Nobody's status is trusted."""
+"""What answers are worth: rules broken, distance, gradients. Nobody's status is trusted."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .problem import Array, Problem, Samples
 
 TOLERANCES = {"1e-6": 1e-6, "1e-4": 1e-4}
 EPS = 1e-2
+TINY = 1e-6  # a gradient below this is none: interior points leave some noise
 
 
 class Judge:
@@ -70,7 +71,7 @@ class Judge:
             self._reference = self._quadratic(len(gradient))
         one, other = np.nan_to_num(gradient), self._reference[: len(gradient)]
         lengths = np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)
-        tiny = [length < 1e-9 for length in lengths]
+        tiny = [length < TINY for length in lengths]
         product = np.maximum(lengths[0] * lengths[1], 1e-300)
         cosine = np.where(tiny[0] | tiny[1], tiny[0] & tiny[1], (one * other).sum(1) / product)
         return {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -61,9 +60,8 @@ def claims(table: pd.DataFrame, many: dict[str, int] | None) -> list[tuple[str, 
         for case in ("cooling", "cooling, 4 rules")
     ]
     found.append(_claim("cooling, batch 256, CNF forward: over HiGHS in place", 10, cnf))
-    last = [
-        ("1,024 products", _ratio(table, f"{highs}, all products", OURS, "stress 10", 64, "forward_us")),
-    ]  # fmt: skip
+    full = _ratio(table, f"{highs}, all products", OURS, "stress 10", 64, "forward_us")
+    last = [("1,024 products", full)]
     found.append(_claim("stress k = 10: over HiGHS on the DNF's LP", 10_000, last))
     if many is not None:
         told = f"{many['broken']} in {many['projections']:,}, {many['ties']:,} of them made as ties"
@@ -222,11 +220,10 @@ def figure(table: pd.DataFrame, path: Path) -> None:
         OURS, "gdpnet, CNF", "HiGHS in place", "HiGHS in place, all products", "Gurobi MILP",
         "cvxpylayers diffcp/Clarabel", "cvxpylayers MOREAU, all products", "PIQP",
     )  # fmt: skip
-    marks: Callable[[int], str] = lambda n: "osv^DPX*"[n]
-    for n, (peer, colour) in enumerate(zip(chosen, COLOURS, strict=True)):
+    for peer, colour, marker in zip(chosen, COLOURS, "osv^DPX*", strict=True):
         rows = done[(done.peer == peer) & done.case.str.startswith("stress")]
         ks = [int(case.split()[1]) for case in rows.case]
-        right.plot(ks, rows.forward_us, marker=marks(n), ms=5, color=colour, label=peer)
+        right.plot(ks, rows.forward_us, marker=marker, ms=5, color=colour, label=peer)
     right.set(yscale="log", xlabel="two-term rules, d = 3", title="growth, forward")
     right.set_ylabel("microseconds a sample")
     right.grid(alpha=0.3)

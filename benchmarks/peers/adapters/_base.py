@@ -30,6 +30,7 @@ class Peer(ABC):
 
     def prepare(self, samples: Samples, index: Array) -> None:
         """Build what these samples need, so that calls are not the first ones."""
+        del samples, index  # most need something
 
     @abstractmethod
     def layer(self, yhat: torch.Tensor, samples: Samples, index: Array) -> torch.Tensor:

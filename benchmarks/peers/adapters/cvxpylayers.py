@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cvxpy as cp
@@ -24,7 +25,7 @@ LARGEST = 20_000  # variables and rows for which the layer is compiled within th
 class Cvxpy(Batched):
     """One layer a pattern, compiled once, written in vectors."""
 
-    options: dict[str, Any]
+    options: Mapping[str, Any]
 
     def make(self, parts: tuple[Part, ...]) -> Any:
         program = self.program(parts)
@@ -71,6 +72,7 @@ def _sides(
 
 
 _CLARABEL = {"solver_args": {"solve_method": "Clarabel"}}
+_MOREAU = {"solver": "MOREAU"}
 _SCS = {"solver_args": {"solve_method": "SCS"}}
 
 
@@ -101,7 +103,7 @@ class ScsLP(Cvxpy):
 class MoreauLP(Cvxpy):
     """MOREAU, the linear program."""
 
-    options, eps, form = {"solver": "MOREAU"}, 0.0, "dnf"
+    options, eps, form = _MOREAU, 0.0, "dnf"
 
 
 class FullMoreauLP(MoreauLP):
@@ -113,4 +115,4 @@ class FullMoreauLP(MoreauLP):
 class MoreauQP(Cvxpy):
     """MOREAU, the quadratic program."""
 
-    options = {"solver": "MOREAU"}
+    options = _MOREAU

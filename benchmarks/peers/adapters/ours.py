@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ class Layer(Peer):
     """`gdpnet.ProjectionLayer`, one thread."""
 
     differentiable = True
-    options: dict[str, Any]
+    options: Mapping[str, Any]
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -44,22 +46,22 @@ class Layer(Peer):
 class Vertex(Layer):
     """DNF, exact Jacobian."""
 
-    options = {"gradient": "vertex"}
+    options = MappingProxyType({"gradient": "vertex"})
 
 
 class Quadratic(Layer):
     """DNF, gradient of the regularised QP."""
 
-    options = {"gradient": gdpnet.QP(1e-2)}
+    options = MappingProxyType({"gradient": gdpnet.QP(1e-2)})
 
 
 class QuadraticPoint(Layer):
     """The regularised QP's own point and gradient: what peers' QPs are compared with."""
 
-    options = {"gradient": gdpnet.QP(1e-2), "forward": "qp"}
+    options = MappingProxyType({"gradient": gdpnet.QP(1e-2), "forward": "qp"})
 
 
 class Conjunctive(Layer):
     """CNF, exact Jacobian of the relaxation."""
 
-    options = {"relaxation": "cnf", "gradient": "vertex"}
+    options = MappingProxyType({"relaxation": "cnf", "gradient": "vertex"})

@@ -1,9 +1,11 @@
 """PiShield's layer for linear requirements.
 
 It has no disjunctions (its other layer is for propositions over labels), and numbers cannot depend
-on the input. So it is told what it can be told: the rows of the first product that is not empty, and
-right sides that depend on the input as further variables, which come first in its order and are
-never corrected. Its output then satisfies the rules but is not the nearest point.
+on the input. So it is told what it can be told: the rows of the first product that is not empty,
+and right sides that depend on the input as further variables, which come first in its order. The
+rules should then hold, but the output is not the nearest point. Where coefficients are not 1 they
+do not hold either: when version 1.0.0 eliminates a variable, it scales a row but not its right
+side.
 """
 
 from __future__ import annotations
