@@ -1,7 +1,7 @@
 """gdpnet beside what a user would pick instead: speed, rules broken, gradients.
 
     python benchmarks/peers.py [--quick] [--only NAME ...] [--cases NAME ...] [--resume | --report]
-                               [--python MODULE=INTERPRETER ...] [--out FOLDER]
+                               [--python MODULE=INTERPRETER ...] [--out FOLDER] [--publish]
 
 Peers of a module of `peers/adapters` have a process of their own, with one thread, and every cell
 of the table (a peer, a case, a batch) a fork of it. All peers run a case before the next case
@@ -125,7 +125,8 @@ def main() -> None:
     many = broken_of_many(10_000 if arguments.quick else 100_000)
     taken = (time.perf_counter() - began) / 60
     told = ", ".join(_versions(dict.fromkeys(ENTRIES[t].package for t in titles)))
-    _write(rows, many, f"{about}. {told}. {taken:.0f} minutes.", folder)
+    about = f"{about}. {told}. {taken:.0f} minutes."
+    _write(rows, many, about, [folder, *([HERE / "results"] if arguments.publish else [])])
 
 
 def _versions(packages: Iterable[str]) -> Iterator[str]:
@@ -160,7 +161,7 @@ def _cell(
     return answer | looked
 
 
-def _write(rows: list[dict[str, Any]], many: dict[str, int], about: str, folder: Path) -> None:
+def _write(rows: list[dict[str, Any]], many: dict[str, int], about: str, to: list[Path]) -> None:
     import pandas as pd
     from peers import report
 
@@ -170,14 +171,16 @@ def _write(rows: list[dict[str, Any]], many: dict[str, int], about: str, folder:
         if name not in table:
             table[name] = float("nan")
     said = report.claims(table, many)
-    table.to_parquet(folder / "peers.parquet")
-    table.to_csv(folder / "peers.csv", index=False, float_format="%.6g")
-    (folder / "peers.md").write_text(report.markdown(table, said, about))
-    report.figure(table, folder / "peers.png")
+    for folder in to:
+        folder.mkdir(parents=True, exist_ok=True)
+        table.to_parquet(folder / "peers.parquet")
+        table.to_csv(folder / "peers.csv", index=False, float_format="%.6g")
+        (folder / "peers.md").write_text(report.markdown(table, said, about))
+        report.figure(table, folder / "peers.png")
     print()
     for claim in said:
         print(" | ".join(claim))
-    print(f"\n{about}\nwritten to {folder}")
+    print(f"\n{about}\nwritten to {', '.join(map(str, to))}")
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -200,6 +203,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep the cells in the folder")
     parser.add_argument("--report", action="store_true", help="only write what is in the folder")
     parser.add_argument("--python", nargs="+", default=[], metavar="MODULE=INTERPRETER")
+    parser.add_argument(
+        "--publish", action="store_true", help="write to benchmarks/results as well"
+    )
     parser.add_argument("--out", type=Path, default=HERE.parent / "build" / "peers")
     return parser.parse_args()
 

@@ -100,14 +100,17 @@ def _quickest(peer: Peer, samples: Samples, index: Array, budget: Budget) -> tup
 def _one_by_one(
     peer: Peer, samples: Samples, count: int, budget: Budget, found: dict[str, Any]
 ) -> None:
+    """Every sample in a call of its own; all of them once before any is timed."""
     singles = [np.array([s]) for s in range(count)]
-    y, forward, both, gradient = [], [], [], []
+    start, y = time.process_time(), []
     for index in singles:
-        if len(forward) >= LEAST_REPEATS and sum(forward) > budget.timing:
-            break
         y.append(_call(peer, samples, index).numpy())
-        forward.append(_seconds(lambda index=index: _call(peer, samples, index)))
-    for index in singles[: len(y)] if peer.differentiable else []:
+        if len(y) >= LEAST_REPEATS and time.process_time() - start > budget.timing:
+            break
+    singles = singles[: len(y)]
+    forward = [_seconds(lambda index=index: _call(peer, samples, index)) for index in singles]
+    both, gradient = [], []
+    for index in singles if peer.differentiable else []:
         if len(both) >= LEAST_REPEATS and sum(both) > budget.timing:
             break
         gradient.append(_gradient(peer, samples, index))
