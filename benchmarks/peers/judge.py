@@ -66,10 +66,16 @@ class Judge:
         return row
 
     def _gradients(self, gradient: Array) -> dict[str, Any]:
-        """Cosine with the gradient of the regularised QP at its own point; 0 where not finite."""
+        """Cosine with the gradient of the regularised QP at its own point; 0 where not finite.
+
+        Predictions that satisfy the rules pass gdpnet unchanged, so they are left out.
+        """
         if len(self._reference) < len(gradient):
             self._reference = self._quadratic(len(gradient))
-        one, other = np.nan_to_num(gradient), self._reference[: len(gradient)]
+        moved = self.exact[: len(gradient)] > TINY
+        if not moved.any():
+            return {}
+        one, other = np.nan_to_num(gradient)[moved], self._reference[: len(gradient)][moved]
         lengths = np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)
         tiny = [length < TINY for length in lengths]
         product = np.maximum(lengths[0] * lengths[1], 1e-300)

@@ -27,7 +27,7 @@ INTERIOR = ("Clarabel", "PIQP", "cvxpylayers diffcp/Clarabel", "cvxpylayers MORE
 QUADRATIC = ("cvxpylayers diffcp/Clarabel QP", "cvxpylayers MOREAU QP", "OSQP layer", "qpth")
 
 
-@pytest.fixture(scope="module", params=["cooling, 4 rules", "pbmc, 2 rules"])
+@pytest.fixture(scope="module", params=["cooling, 4 rules", "pbmc"])
 def problem(request: pytest.FixtureRequest) -> Problem:
     return make(request.param, COUNT)
 
