@@ -88,11 +88,11 @@ def measure(peer_type: type[Peer], problem: Problem, batch: int, budget: Budget)
 
 
 def _quickest(peer: Peer, samples: Samples, index: Array, budget: Budget) -> tuple[Array, float]:
-    """Answers, and the time of the quickest of a few calls; of the first one if it is slow."""
+    """Answers, and the time of the quickest of a few calls; of the first if that takes long."""
     start = time.process_time()
     y = _call(peer, samples, index).numpy()
     times = [time.process_time() - start]
-    while sum(times) < budget.timing / 6 and len(times) < 5:
+    while len(times) < 5 and sum(times) < (budget.timing / 6 if len(times) > 1 else 1.0):
         times.append(_seconds(lambda: _call(peer, samples, index)))
     return y, min(times)
 

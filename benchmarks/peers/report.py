@@ -145,7 +145,7 @@ def _case(rows: pd.DataFrame) -> Iterable[tuple[str, ...]]:
             f"{row.gap_least:.0e} to {row.gap_most:.0e}",
             "" if not math.isfinite(row.cosine_median) else f"{row.cosine_median:.3f}",
             _share(row.same_gradient),
-            f"{row.samples} / {row.answers:.0f}",
+            f"{row.samples:.0f} / {row.answers:.0f}",
         )
 
 
