@@ -16,6 +16,8 @@ from .problem import Array, Problem, Samples
 
 MOST_REPEATS = 15
 LEAST_REPEATS = 3
+LEAST_SAMPLES = 4
+SLOW = 2.0  # seconds a sample, above which one has to do
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,11 @@ def measure(peer_type: type[Peer], problem: Problem, batch: int, budget: Budget)
     while True:
         count = len(index)
         y, once = _quickest(peer, samples, index, budget)
-        wanted = most if batch == 1 else min(4 * count, int(budget.timing / 6 * count / once))
+        wanted = min(4 * count, int(budget.timing / 6 * count / once))
+        if batch == 1:
+            wanted = most
+        elif once < SLOW:  # a warm start from the answer to the same sample would be no work
+            wanted = max(wanted, LEAST_SAMPLES)
         if min(wanted, most) <= count or building > budget.building:
             break
         start = time.process_time()

@@ -215,7 +215,7 @@ def figure(table: pd.DataFrame, path: Path) -> None:
         ax.grid(axis="x", alpha=0.3)
     left.set_yticks(range(len(peers)), peers)
     middle.tick_params(labelleft=False)
-    left.legend(loc="lower right", fontsize=8)
+    middle.legend(loc="center right", bbox_to_anchor=(1.0, 0.68), fontsize=8)  # no gradients there
     chosen = (
         OURS, "gdpnet, CNF", "HiGHS in place", "HiGHS in place, all products", "Gurobi MILP",
         "cvxpylayers diffcp/Clarabel", "cvxpylayers MOREAU, all products", "PIQP",
@@ -227,6 +227,6 @@ def figure(table: pd.DataFrame, path: Path) -> None:
     right.set(yscale="log", xlabel="two-term rules, d = 3", title="growth, forward")
     right.set_ylabel("microseconds a sample")
     right.grid(alpha=0.3)
-    right.legend(fontsize=8)
+    right.legend(loc="upper left", fontsize=8)
     fig.savefig(path, dpi=110)
     plt.close(fig)

