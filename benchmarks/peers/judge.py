@@ -16,7 +16,8 @@ from .problem import Array, Problem, Samples
 
 TOLERANCES = {"1e-6": 1e-6, "1e-4": 1e-4}
 EPS = 1e-2
-TINY = 1e-6  # a gradient below this is none: interior points leave some noise
+TINY = 1e-6  # a prediction that is moved by less was not moved
+NO_GRADIENT = 1e-4  # of a loss with gradient 1 to 7: interior points leave some 1e-5 where it is 0
 
 
 class Judge:
@@ -77,7 +78,7 @@ class Judge:
             return {}
         one, other = np.nan_to_num(gradient)[moved], self._reference[: len(gradient)][moved]
         lengths = np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)
-        tiny = [length < TINY for length in lengths]
+        tiny = [length < NO_GRADIENT for length in lengths]
         product = np.maximum(lengths[0] * lengths[1], 1e-300)
         cosine = np.where(tiny[0] | tiny[1], tiny[0] & tiny[1], (one * other).sum(1) / product)
         return {

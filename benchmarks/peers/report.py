@@ -227,6 +227,7 @@ def figure(table: pd.DataFrame, path: Path) -> None:
     right.set(yscale="log", xlabel="two-term rules, d = 3", title="growth, forward")
     right.set_ylabel("microseconds a sample")
     right.grid(alpha=0.3)
+    right.set_ylim(top=300 * right.get_ylim()[1])  # room for the legend
     right.legend(loc="upper left", fontsize=8)
     fig.savefig(path, dpi=110)
     plt.close(fig)
