@@ -1,0 +1,214 @@
+"""gdpnet beside what a user would pick instead: speed, rules broken, gradients.
+
+    python benchmarks/peers.py [--quick] [--only NAME ...] [--cases NAME ...] [--resume | --report]
+                               [--python MODULE=INTERPRETER ...] [--out FOLDER] [--publish]
+
+Peers of a module of `peers/adapters` have a process of their own, with one thread, and every cell
+of the table (a peer, a case, a batch) a fork of it. All peers run a case before the next case
+begins. Peers that are not installed, refuse, crash or take too long are rows of the table like the
+others. Peers whose dependencies clash run with another interpreter, which needs numpy, scipy, torch
+and the peers of that module: `--python layers=/path/to/python`. Each cell is kept in the folder:
+`--resume` measures only those that are missing, `--report` none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+THREADS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
+
+BATCHES = {"cooling": (256, 1, 4096)}
+FEW = ("stress", "random", "groups")  # these have batches of 64
+FULL = {"timing": 0.4, "building": 2.0}
+QUICK = {"timing": 0.1, "building": 0.5}
+LIMIT = 60.0  # seconds, after which a cell is ended
+
+
+class Worker:
+    """The process of the peers of one module."""
+
+    def __init__(self, module: str, interpreter: str) -> None:
+        path = os.pathsep.join([str(HERE), str(HERE.parent)])
+        threads = {f"{name}_NUM_THREADS": "1" for name in THREADS}
+        self.process = subprocess.Popen(
+            [interpreter, "-W", "ignore", "-m", "peers.worker", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **threads, "PYTHONPATH": path},
+        )
+        self.hello = self._read()
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a cell."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(task) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return {"status": "crash", "message": "the process is gone"}
+        return self._read()
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
+
+    def _read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            return {"status": "crash", "message": "the process is gone"}
+        return json.loads(line)
+
+
+def main() -> None:
+    """Run everything."""
+    arguments = _arguments()
+    from peers import report
+    from peers.cases import names
+    from peers.judge import Judge, broken_of_many
+    from peers.registry import ENTRIES
+
+    import gdpnet
+
+    folder: Path = arguments.out
+    kept = folder / "cells"
+    kept.mkdir(parents=True, exist_ok=True)
+    about = report.machine()
+    gdpnet.warmup()
+    interpreters = dict(pair.split("=", 1) for pair in arguments.python)
+    titles = [t for t in ENTRIES if not arguments.only or any(name in t for name in arguments.only)]
+    budget = QUICK if arguments.quick else FULL
+    began = time.perf_counter()
+    modules = [] if arguments.report else dict.fromkeys(ENTRIES[t].module for t in titles)
+    workers = {m: Worker(m, interpreters.get(m, sys.executable)) for m in modules}
+    rows = []
+    for case in names():
+        if arguments.cases and case not in arguments.cases:
+            continue
+        batches = BATCHES.get(case, (64,) if case.startswith(FEW) else (256,))
+        problem_file = folder / "problem.pickle"
+        judge: Judge | None = None
+        for batch in batches:
+            for title in titles:
+                entry = ENTRIES[title]
+                if entry.only and not case.startswith(entry.only):
+                    continue
+                cell = kept / f"{title}, {case}, {batch}.json".replace("/", "-")
+                if arguments.report and not cell.exists():
+                    continue
+                if not (arguments.report or (arguments.resume and cell.exists())):
+                    if judge is None:
+                        judge = _judge(case, max(batches), problem_file)
+                    head = {"peer": title, "program": entry.program, "case": case, "batch": batch}
+                    worker = workers[entry.module]
+                    row = head | _cell(worker, entry.peer, judge, problem_file, batch, budget)
+                    cell.write_text(json.dumps(row))
+                row = json.loads(cell.read_text())
+                rows.append(row)
+                print(_line(row), flush=True)
+    for worker in workers.values():
+        worker.close()
+    many = broken_of_many(10_000 if arguments.quick else 100_000)
+    taken = (time.perf_counter() - began) / 60
+    told = ", ".join(_versions(dict.fromkeys(ENTRIES[t].package for t in titles)))
+    about = f"{about}. {told}. {taken:.0f} minutes."
+    _write(rows, many, about, [folder, *([HERE / "results"] if arguments.publish else [])])
+
+
+def _versions(packages: Iterable[str]) -> Iterator[str]:
+    for package in ("torch", "numpy", *packages):
+        with contextlib.suppress(PackageNotFoundError):
+            yield f"{package} {version(package)}"
+
+
+def _judge(case: str, count: int, path: Path) -> Any:
+    from peers.cases import make
+    from peers.judge import Judge
+
+    problem = make(case, count)
+    path.write_bytes(pickle.dumps(problem))
+    return Judge(problem)
+
+
+def _cell(
+    worker: Worker, peer: str, judge: Any, problem: Path, batch: int, budget: dict[str, float]
+) -> dict[str, Any]:
+    if worker.hello["status"] != "ready":
+        return worker.hello
+    out = problem.with_name("answer.pickle")
+    task = {"peer": peer, "problem": str(problem), "batch": batch, "out": str(out)}
+    answer = worker.run(task | {"budget": budget, "limit": LIMIT})
+    if answer["status"] != "done":
+        return answer
+    found = pickle.loads(out.read_bytes())
+    if "failed" in found:
+        return {"status": found["failed"], "message": found["message"]}
+    looked = {k: v.item() if hasattr(v, "item") else v for k, v in judge.look(found).items()}
+    return answer | looked
+
+
+def _write(rows: list[dict[str, Any]], many: dict[str, int], about: str, to: list[Path]) -> None:
+    import pandas as pd
+    from peers import report
+
+    table = pd.DataFrame(rows)
+    table.columns = [name.replace("1e-", "1e_") for name in table.columns]
+    for name in ("broken_1e_6", "broken_1e_4", "ties_broken_1e_4", "cosine_median", "both_us"):
+        if name not in table:
+            table[name] = float("nan")
+    said = report.claims(table, many)
+    for folder in to:
+        folder.mkdir(parents=True, exist_ok=True)
+        table.to_parquet(folder / "peers.parquet")
+        table.to_csv(folder / "peers.csv", index=False, float_format="%.6g")
+        (folder / "peers.md").write_text(report.markdown(table, said, about))
+        report.figure(table, folder / "peers.png")
+    print()
+    for claim in said:
+        print(" | ".join(claim))
+    print(f"\n{about}\nwritten to {', '.join(map(str, to))}")
+
+
+def _line(row: dict[str, Any]) -> str:
+    head = f"{row['case']:17s} {row['batch']:5d}  {row['peer']:42s}"
+    if row["status"] != "done":
+        return f"{head} {row['status']}: {row.get('message', '')}"[:150]
+    both = f"{row['both_us']:11.1f}" if "both_us" in row else " " * 11
+    broken = f"broken {100 * row['broken_1e-4']:5.1f} %"
+    tied = f", ties {100 * row['ties_broken_1e-4']:5.1f} %" if "ties_broken_1e-4" in row else ""
+    return f"{head} {row['forward_us']:11.1f} {both} us, {broken}{tied}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter times, to see that it works")
+    parser.add_argument("--only", nargs="+", default=[], help="peers whose title contains this")
+    parser.add_argument("--cases", nargs="+", default=[], help="these cases")
+    parser.add_argument("--resume", action="store_true", help="keep the cells in the folder")
+    parser.add_argument("--report", action="store_true", help="only write what is in the folder")
+    parser.add_argument("--python", nargs="+", default=[], metavar="MODULE=INTERPRETER")
+    parser.add_argument(
+        "--publish", action="store_true", help="write to benchmarks/results as well"
+    )
+    parser.add_argument("--out", type=Path, default=HERE.parent / "build" / "peers")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
