@@ -49,11 +49,22 @@ lint: $(STAMP)
 test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-bench: $(STAMP)
-	@set -e; found=; for script in benchmarks/[a-z]*.py; do \
-	  grep -qs "__main__" "$$script" || continue; found=yes; \
+PEERS := $(VENV)/.peers
+
+$(PEERS): $(STAMP)
+	$(PY) -m pip install --quiet -c constraints.txt -e ".[bench]"
+	$(PY) -m pip install --quiet --no-deps qpth pishield
+	@touch $@
+
+bench: $(PEERS)
+	@set -e; for script in benchmarks/[a-z]*.py; do \
+	  [ "$$script" != benchmarks/quick.py ] || continue; \
+	  grep -qs "__main__" "$$script" || continue; \
 	  echo "== $$script"; $(PY) "$$script"; \
-	done; [ -n "$$found" ] || echo "benchmarks: nothing to run"
+	done
+
+bench-quick: $(STAMP)
+	$(PY) benchmarks/quick.py
 
 tutorials: $(STAMP)
 	@set -e; found=; for script in tutorials/*.py; do \
