@@ -20,12 +20,13 @@ def train(
     ],
     methods: Annotated[
         str | None,
-        typer.Option(help="Names with commas between; also pdnf:k, plan:b, steps:s. [all]"),
+        typer.Option(help="Names with commas between, as explained above; all if not given."),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Training sizes.")] = "250",
     seeds: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds.")] = "0,1,2",
     protocols: Annotated[
-        str, typer.Option(help="paper, converged, quick, or one of the model's own.")
+        str,
+        typer.Option(help="quick (a first look), converged, paper, or one of the model's own."),
     ] = "converged",
     gradient: Annotated[
         str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")
@@ -38,7 +39,26 @@ def train(
         bool, typer.Option("--force", help="Train anew what a damaged checkpoint holds.")
     ] = False,
 ) -> None:
-    """Train a model's network with and without its rules, and compare."""
+    """Train a model's network with and without its rules, and compare.
+
+    The model file needs build(), sample() that gives targets too, and network().
+
+    \b
+    Methods:
+      base              the network alone, trained on its squared error
+      penalty           the same plus a penalty for broken rules
+      inference         base, its outputs projected (DNF) only when it is used
+      finetuned-...     base, penalty or inference, trained as long as the next
+      cnf, pdnf, dnf    base trained on through the projection;
+                        pdnf merges what the planner chooses
+      cnf-relaxed, dnf-relaxed
+                        the same, giving out the regularised program's point
+      dnf-auto, straight-through
+                        dnf with other gradients than --gradient
+      pdnf:k, plan:b, steps:s
+                        the first k rules merged; the planner's choice within
+                        b products; s basic steps
+    """  # noqa: D301
     with errors_as_text(context):
         from gdpnet.study import METHODS, Grid
         from gdpnet.study import train as run

@@ -79,10 +79,13 @@ def with_rules(
             (to physical units, and back). None: the network predicts in physical units.
         input_scale: mean and scale of the standardised columns of x, or a fitted scaler. None: x is
             in physical units.
-        **keywords: of `ProjectionLayer`: relaxation, gradient, weights and so on.
+        **keywords: of `ProjectionLayer`: relaxation, gradient, weights and so on. Distances are
+            measured in physical units, whatever the scales: `weights=1 / scale` of the outputs
+            measures them in standardised ones.
 
     Returns:
-        A module that takes what the backbone takes.
+        A module that takes what the backbone takes and returns outputs in the backbone's units,
+        so standardised ones with `output_scale`; its method `physical` returns them in the rules'.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch

@@ -195,8 +195,10 @@ class _Reader:
         else:
             pairs = list(given)
             if len(pairs) != len(bounds):
+                known = ", ".join(param.name for param in self.input_params) or "there are none"
                 raise RuleError(
-                    f"input_bounds: expected {len(bounds)} pairs, one an input, got {len(pairs)}."
+                    f"input_bounds: expected {len(bounds)} pairs (low, high), one for each input "
+                    f"({known}), got {len(pairs)} entries."
                 )
             bounds = [
                 _interval(pair, param.name)
@@ -601,6 +603,8 @@ def _hint(item: Any, what: str) -> str:
         return " Declare the Param with mutable=True: an immutable one is a number to Pyomo."
     if what == "inputs" and kind is pyo.Var:
         return " An input is data, not a decision: declare it as Param(mutable=True)."
+    if isinstance(item, str):
+        return f" Pass the component itself, such as m.{item}, not its name."
     return ""
 
 

@@ -99,7 +99,9 @@ class TableReader:
         if missing:
             raise InputError(
                 f"{self.path} has no column {_listed(missing)}. It has {_listed(names)}. "
-                "Say which column is meant (a prefix of the predictions, or a map of names)."
+                "Say which column is meant: --column NAME=COLUMN for a single input or output, "
+                "--prefix for what stands before the names of all outputs (in Python: columns, "
+                "prefix)."
             )
         twice = [name for name in numbers if names.count(name) > 1]
         if twice:
