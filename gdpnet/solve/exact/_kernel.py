@@ -344,6 +344,7 @@ def _compile(stamp: int) -> Any:
 
 run = _compile(
     source_stamp(
+        "solve/exact/_arrays",
         "solve/exact/_dictionary",
         "solve/exact/_simplex",
         "solve/exact/_clauses",
