@@ -186,7 +186,7 @@ assert moved == [12, 20, 36, 60]
 # ## Rules that contradict each other
 #
 # With inputs in play it can happen that no output satisfies all active rules. A sample's status
-# says so, `explain_conflict` names a smallest set of culprits, and `on_conflict` decides what to
+# says so, `explain_conflict` names culprits, none superfluous, and `on_conflict` decides what to
 # return: the prediction itself (`"pass"`, the default), an error (`"raise"`), or the output that
 # breaks the rules least (`"nearest"`).
 

@@ -217,7 +217,6 @@ table = found.table.set_index("relaxation")
 assert table.loc["dnf", "csat"] == 1
 assert table.loc["cnf", "csat"] < 1
 assert table.loc["dnf", "gap_max"] < 1e-6
-assert table["seconds_per_sample"].idxmin() == "dnf"
 assert table.loc["dnf", "variables_mean"] < table.loc["cnf", "variables_mean"]
 broken = 100 * (1 - table.loc["cnf", "csat"])
 print(f"CNF leaves {broken:.1f} % of the samples with a broken rule, the DNF none.")

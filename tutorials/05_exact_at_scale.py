@@ -95,7 +95,7 @@ for name, seconds, info in (
     print(f"{name:8}: {1e3 * seconds:.3f} ms a sample; {told}")
     assert (info.status == gdpnet.Status.PROJECTED).all()
     assert nodes.max() < 10_000
-assert sensible_seconds < min(0.005, random_seconds)
+assert of_sensible.nodes.median() < of_random.nodes.median()
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(8, 4))
@@ -147,7 +147,6 @@ difference = (by_milp.distance - by_engine.distance).abs().max().item()
 print(f"engine {1e3 * engine_seconds:.2f} ms, MILP {1e3 * milp_seconds:.0f} ms a sample")
 print(f"largest difference of the distances: {difference:.1e}")
 assert difference < 1e-6
-assert engine_seconds < milp_seconds
 
 # %% [markdown]
 # ## How it grows

@@ -215,8 +215,8 @@ scored("trained through them:")
 
 # %% [markdown]
 # One seed proves nothing. The study in full, with all sizes, methods and seeds and the paper's
-# numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md); `gdpnet train models/pbmc
-# --out FOLDER` runs it.
+# numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md);
+# `python docs/studies/pbmc/study.py` runs it.
 #
 # ## Something to try
 #

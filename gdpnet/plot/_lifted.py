@@ -78,7 +78,7 @@ def plot_lifted(
     holds = bool(rules.satisfied(batch.x, batch.y))
     _draw_line(ax, here, terms, hull, _alone(start, hull, holds))
     name = rules.output_names[0]
-    height = float(here.upper[0] - here.lower[0])
+    height = float(here.size((0, 0))[0])
     if int(projection.status) == Status.CONFLICT:
         title = "no point satisfies the active rules"
         ax.plot(start, 0.0, "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=6)
@@ -124,7 +124,7 @@ def _draw_line(
     ax: Axes, here: RulesAt, terms: list[np.ndarray], hull: np.ndarray, label: str
 ) -> None:
     """Below the axis: where the rules hold, and the hull in y alone."""
-    height = float(here.upper[0] - here.lower[0])
+    height = float(here.size((0, 0))[0])
     ax.axhline(0.0, color=INK, linewidth=0.8, zorder=0)
     for k, corners in enumerate(terms):
         ends = corners[:, 0].min(), corners[:, 0].max()

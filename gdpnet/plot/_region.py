@@ -243,6 +243,9 @@ def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray) -> None
     ax.add_collection(
         LineCollection(outline(polygons, size), colors=GREEN, linewidths=1.4, zorder=2)
     )
+    # A side of a relaxation's outline may lie on a segment, and both are to be seen.
+    segments = [c for c in polygons if len(c) == 2]
+    ax.add_collection(LineCollection(segments, colors=GREEN, linewidths=5.0, zorder=2))
     points = [c[0] for c in polygons if len(c) == 1]
     if points:
         ax.plot(*np.array(points).T, "o", color=GREEN, markersize=5, zorder=2)
@@ -288,30 +291,31 @@ def _draw_arrows(
         for before, after, broken, conflict in zip(
             each.yhat, each.y, each.broken, each.conflict, strict=True
         ):
+            if conflict:  # the prediction stays, and the picture says why
+                continue
             start, end = before[columns], after[columns]
             arrow = {"arrowstyle": "-|>", "lw": 1.6, "color": colour, "shrinkA": 4, "shrinkB": 3}
             ax.annotate("", end, start, arrowprops=arrow, zorder=5)
-            mark = "X" if broken or conflict else "o"
+            mark = "X" if broken else "o"
             ax.plot(*end, mark, color=VERMILION if mark == "X" else INK, markersize=7, zorder=6,
                     markeredgecolor=PAPER, markeredgewidth=0.8)  # fmt: skip
             place = tuple(np.round(end, 9).tolist())
             way[place] = end - start
-            text = "no point satisfies the rules" if conflict else f"breaks {broken}"
-            told.setdefault(place, []).append(
-                f"{each.name} {text}" if broken or conflict else each.name
-            )
+            words = f"{each.name} breaks {broken}" if broken else each.name
+            told.setdefault(place, []).append(words)
     for before in arrows[0].yhat:
         ax.plot(*before[columns], "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=6)
     if len(arrows[0].yhat) == 1:  # with several predictions the legend has to do
         _say(ax, arrows[0].yhat[0][columns], "prediction", -sum(way.values(), np.zeros(2)))
-        highest = max(told, key=lambda place: place[1])
-        for place, words in told.items():
+        highest = max(told, key=lambda place: place[1], default=None)
+        for place, names in told.items():
             # Labels of points close to each other go apart.
             above = way[place][1] >= 0 if len(told) == 1 else place == highest
             side = np.array([way[place][0], 1.0 if above else -1.0])
-            _say(ax, np.array(place), ", ".join(words), side)
+            _say(ax, np.array(place), ", ".join(names), side)
     ax.plot([], [], "o", color=PAPER, markeredgecolor=INK, label="prediction")
-    ax.plot([], [], "o", color=INK, label="projection")
+    if told:
+        ax.plot([], [], "o", color=INK, label="projection")
     if any(broken for each in arrows for broken in each.broken):
         ax.plot([], [], "X", color=VERMILION, label="projection that breaks a rule")
 
@@ -364,8 +368,8 @@ def _frame(
     if not region:
         where = " in this plane" if values else ""
         text = f"no point{where}\nsatisfies the active rules"
-        centred: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 7}
-        ax.text(middle[0], middle[1], text, color=INK, fontsize=11, **centred)
+        above: dict[str, Any] = {"ha": "center", "va": "top", "zorder": 7}
+        ax.text(0.5, 0.97, text, color=INK, fontsize=11, transform=ax.transAxes, **above)
     if ax.get_legend_handles_labels()[0]:
         legend = ax.legend(
             *(ax.get_legend_handles_labels()),

@@ -76,6 +76,9 @@ class RelaxedJacobian:
             found.bound[samples] = part.bound[:, :m]
             found.varying[samples] = part.varying[:, :k, :n]
         self._through_bounds(found)
+        fixed: Array = self.rules.kept("fixed outputs", _fixed)
+        if fixed.size:
+            found.yhat[np.ix_(self.number >= 0, fixed)] = 0.0
         return found
 
     def _through_bounds(self, found: Gradients) -> None:
@@ -92,3 +95,9 @@ class RelaxedJacobian:
                 at = outside[:, j] & (self.start[:, j] == self.instance.bound[:, i] / a.number)
                 found.bound[at, i] += found.yhat[at, j] / a.number
         found.yhat[outside] = 0.0
+
+
+def _fixed(rules: RuleModel) -> Array:
+    """Outputs whose bounds leave them one value, which follows no prediction."""
+    columns = rules.data.columns[: rules.data.outputs]
+    return np.array([j for j, c in enumerate(columns) if c.lower == c.upper], dtype=np.int64)

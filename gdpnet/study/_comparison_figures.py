@@ -10,6 +10,7 @@ import numpy as np
 from gdpnet.convexify.graph import interaction_graph
 from gdpnet.errors import GdpnetError
 from gdpnet.plot import plot_rule_graph
+from gdpnet.plot._style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
 from gdpnet.study._extras import need
 from gdpnet.study._measured import Measured, Spread
 from gdpnet.study._numbers import number, percent
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
     from gdpnet.study.comparison import Comparison
 
-# Colours that are told apart also without colour vision (Okabe and Ito); lines differ in style too.
-_INK, _QUIET, _MAIN, _SECOND = "#1b1b1b", "#767676", "#0072B2", "#D55E00"
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1b1b1b")
+_QUIET = "#767676"
+_COLOURS = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, INK)  # lines differ in style too
 _STYLES: tuple[Any, ...] = (
     "-",
     (0, (5, 2)),
@@ -47,7 +47,7 @@ def sizes(comparison: Comparison) -> Figure:
         _scale(ax, [s.mean for s in spreads] + [s.most for s in spreads])
         for k, (one, spread) in enumerate(zip(known, spreads, strict=True)):
             ax.plot([spread.mean, spread.most], [k, k], color=_QUIET, linewidth=1, zorder=1)
-            ax.plot(spread.most, k, marker="|", color=_INK, markersize=11, markeredgewidth=2)
+            ax.plot(spread.most, k, marker="|", color=INK, markersize=11, markeredgewidth=2)
             ax.plot(spread.mean, k, **_dot(one))
             ax.annotate(number(spread.mean), (spread.mean, k), **_above())
         ax.set_xlabel(f"{name} of a sample's LP")
@@ -82,11 +82,11 @@ def tightness(comparison: Comparison) -> Figure:
     ax, right = axes
     weighted = samples.weights is not None
     if len(exact):
-        ax.axvline(exact.mean(), color=_INK, linewidth=1.2, label="exact mean distance")
+        ax.axvline(exact.mean(), color=INK, linewidth=1.2, label="exact mean distance")
     places = range(len(known))
-    ax.plot([one.value for one in known], places, "o", color=_MAIN, markersize=7,
+    ax.plot([one.value for one in known], places, "o", color=BLUE, markersize=7,
             label="mean value of the relaxation")  # fmt: skip
-    ax.plot([one.distance for one in known], places, "D", color=_SECOND, markerfacecolor="none",
+    ax.plot([one.distance for one in known], places, "D", color=VERMILION, markerfacecolor="none",
             markersize=11, markeredgewidth=1.6, label="mean distance of its point")  # fmt: skip
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("l1 distance, in units of the outputs" + (", weighted" if weighted else ""))
@@ -137,7 +137,7 @@ def satisfaction(comparison: Comparison) -> Figure:
     image = ax.imshow(broken, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (k, j), share in np.ndenumerate(cells):
         text = "–" if np.isnan(share) else percent(share)  # noqa: RUF001
-        colour = _QUIET if np.isnan(share) else "white" if share < 0.45 else _INK
+        colour = _QUIET if np.isnan(share) else "white" if share < 0.45 else INK
         ax.text(j, k, text, ha="center", va="center", fontsize=9, color=colour)
     ax.set_xticks(np.arange(1, len(shares)) - 0.5, minor=True)
     ax.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
@@ -227,12 +227,12 @@ def _scale(ax: Axes, values: Iterable[float]) -> None:
 
 def _dot(one: Measured) -> dict[str, Any]:
     """Filled where the program is written down, hollow where not."""
-    face = _MAIN if one.relaxation.written_out else "white"
+    face = BLUE if one.relaxation.written_out else "white"
     return {
         "marker": "o",
         "markersize": 8,
         "markerfacecolor": face,
-        "markeredgecolor": _MAIN,
+        "markeredgecolor": BLUE,
         "markeredgewidth": 1.6,
         "zorder": 3,
     }
@@ -240,4 +240,4 @@ def _dot(one: Measured) -> dict[str, Any]:
 
 def _above() -> dict[str, Any]:
     place: dict[str, Any] = {"textcoords": "offset points", "xytext": (0, 7)}
-    return place | {"ha": "center", "fontsize": 8.5, "color": _INK}
+    return place | {"ha": "center", "fontsize": 8.5, "color": INK}

@@ -193,6 +193,10 @@ def test_the_address_holds_the_state(opened: Callable[..., Page]) -> None:
     assert page.run("document.querySelector('#rule-3 .on').checked") is False
     page = opened(cooling(), {"x": [1], "y": "no", "relaxation": "??", "off": [99], "pair": [0, 0]})
     assert page.run("[state.relaxation, [...state.off], state.pair]") == ["dnf", [], [0, 1]]
+    page = opened(cooling(), {"relaxation": "toString", "pair": [0, 1, 1]})
+    assert page.run("[state.relaxation, state.pair]") == ["dnf", [0, 1]]
+    page.run("location.hash = 'null'; readAddress()")
+    assert page.run("state.relaxation") == "dnf"
 
 
 def test_contradictions_are_told(opened: Callable[..., Page]) -> None:
@@ -238,6 +242,24 @@ def test_nested_rules(opened: Callable[..., Page]) -> None:
     for yhat in ([3.0, 4.0], [7.0, 5.0], [5.0, 8.0]):
         page = opened(rules, {"y": yhat})
         assert projection(page) == pytest.approx(gdpnet.project(rules, [yhat]).y[0].tolist())
+
+
+def test_a_disjunct_is_underlined_if_what_is_nested_in_it_holds_too(
+    opened: Callable[..., Page],
+) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.one, m.two = Disjunct(), Disjunct()
+    m.one.inner = Disjunction(expr=[[m.y[2] <= 1], [m.y[2] >= 9]])
+    m.two.high = pyo.Constraint(expr=m.y[1] >= 9)
+    m.outer = Disjunction(expr=[m.one, m.two])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    underlined = (
+        "[...document.querySelectorAll('#rule-0 .disjunct')]"
+        ".map((part) => part.classList.contains('chosen'))"
+    )
+    assert opened(rules, {"y": [8.5, 5.0]}).run(underlined) == [False, True]
+    assert opened(rules, {"y": [2.0, 1.5]}).run(underlined) == [True, False]
 
 
 @pytest.mark.parametrize(("name", "relaxation"), [("one_rule", "dnf"), ("two_rules", "cnf")])

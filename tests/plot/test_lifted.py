@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import plot_lifted
@@ -88,3 +89,11 @@ def test_bad_arguments() -> None:
     m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
     with pytest.raises(gdpnet.InputError, match="y has no finite bounds"):
         plot_lifted(gdpnet.RuleModel(m, outputs=[m.y]), yhat=1.0)
+
+
+def test_an_output_that_cannot_move_has_a_picture() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(2, 2))
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    ax = plot_lifted(gdpnet.RuleModel(m, outputs=[m.y]), yhat=2.0)
+    assert ax.get_xlim()[0] < 2.0 < ax.get_xlim()[1]

@@ -332,3 +332,27 @@ def test_unbounded_outputs_are_named() -> None:
     m.a = Disjunction(expr=[[m.y[1] <= 3], [m.y[2] >= 7]])
     with pytest.raises(gdpnet.InputError, match=r"y\[2\] has no finite bounds"):
         plot_region(gdpnet.RuleModel(m, outputs=[m.y]))
+
+
+def test_contradictory_rules_have_predictions_without_projections() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.outside = Disjunction(expr=[[m.y[1] <= 3], [m.y[1] >= 9]])
+    m.inside = Disjunction(expr=[[m.y[1] >= 4, m.y[1] <= 6]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for yhat in ([5.0, 5.0], [[1.0, 2.0], [5.0, 5.0]]):
+        ax = plot_region(rules, yhat=yhat)
+        assert legend(ax) == ["prediction"]
+        assert sum("satisfies the active rules" in text.get_text() for text in ax.texts) == 1
+
+
+def test_a_segment_is_wider_than_an_outline_on_it() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.a = Disjunction(expr=[[m.y[1] == 7], [m.y[1] + m.y[2] <= 1]])
+    ax = plot_region(gdpnet.RuleModel(m, outputs=[m.y]))
+    widest = max(ax.collections, key=lambda lines: lines.get_linewidth()[0])
+    (segment,) = widest.get_segments()
+    assert sorted(segment.tolist()) == [[7.0, 0.0], [7.0, 10.0]]
+    (dnf,) = (patch for patch in ax.patches if patch.get_gid() == "outline of DNF")
+    assert widest.get_linewidth()[0] > 2 * dnf.get_linewidth()

@@ -390,3 +390,22 @@ def test_nearest_outputs_of_contradictory_rules_with_a_relaxation(relaxation) ->
     p = gdpnet.project(rules, [[12.0]], relaxation=relaxation, on_conflict="nearest")
     assert p.status.tolist() == [gdpnet.Status.CONFLICT]
     torch.testing.assert_close(p.y, exact.y)
+
+
+@pytest.mark.filterwarnings("ignore::gdpnet.errors.ZeroGradientWarning")
+@pytest.mark.parametrize("relaxation", ["cnf", "dnf"])
+@pytest.mark.parametrize("gradient", ["vertex", "qp"])
+def test_an_output_with_one_value_follows_no_prediction(relaxation: str, gradient: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.y[2].setlb(3)
+    m.y[2].setub(3)
+    m.a = Disjunction(expr=[[m.y[1] == 3], [m.y[1] >= 7], [m.y[1] + m.y[2] <= -1]])
+    m.b = Disjunction(expr=[[m.y[1] <= 4], [m.y[1] + 0.1 * m.y[2] >= 6.3]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[4.5, 3.0], [4.5, 2.0]], dtype=torch.float64, requires_grad=True)
+    y = gdpnet.project(rules, yhat, relaxation=relaxation, gradient=gradient).y
+    assert y.tolist() == [[3, 3], [3, 3]]
+    y[:, 1].sum().backward()
+    assert yhat.grad is not None
+    assert yhat.grad[:, 1].tolist() == [0, 0]

@@ -264,6 +264,20 @@ def test_only_the_samples_of_a_part_are_touched() -> None:
     assert abs(gradients.yhat[1, 0]) < 1e-6
 
 
+def test_memory_serves_one_thread_at_a_time_and_is_kept_where_it_is_small() -> None:
+    rules = gaps()
+    small = block_part(rules, [0], [], [[[0], [1]]])
+    with small.memory() as first, small.memory() as second:
+        assert first is not second
+    with small.memory() as third:
+        assert third is first or third is second
+    large = block_part(rules, [0, 1, 2], [], [[[0], [1]] * 200])
+    with large.memory() as first:
+        pass
+    with large.memory() as second:
+        assert first is not second
+
+
 def test_a_prediction_outside_its_bounds_gets_no_gradient() -> None:
     yhat = torch.tensor([[4.0, 3.1, 11.0], [-1.0, 3.0, 5.0]], dtype=torch.float64)
     yhat.requires_grad_()

@@ -272,8 +272,8 @@ function tellRules({ at, answer }) {
     verdict(line.cells[3], on, at.violation(r, state.yhat) <= TOLERANCE, idle);
     verdict(line.cells[4], on && answer, answer && at.violation(r, answer.y) <= TOLERANCE, idle);
     line.querySelectorAll(".disjunct").forEach((part, k) => {
-      const own = at.model.clauses[rule.clause].disjuncts[k].rows;
-      part.classList.toggle("chosen", Boolean(on && answer && own.every((index) => at.residual(index, answer.y) <= TOLERANCE)));
+      const terms = at.termsIn(MODEL.clauses[rule.clause].disjuncts[k]);
+      part.classList.toggle("chosen", Boolean(on && answer && at.least(terms, answer.y) <= TOLERANCE));
     });
   });
 }
@@ -416,7 +416,7 @@ function tellControls({ at, answer }) {
 function readAddress() {
   let given;
   try {
-    given = JSON.parse(decodeURIComponent(location.hash.slice(1)) || "{}");
+    given = JSON.parse(decodeURIComponent(location.hash.slice(1)) || "{}") ?? {};
   } catch {
     return;
   }
@@ -424,10 +424,10 @@ function readAddress() {
   const indices = (list, n) => Array.isArray(list) && list.every((k) => Number.isInteger(k) && k >= 0 && k < n);
   if (numbers(given.x, MODEL.inputs.length)) state.x = given.x;
   if (numbers(given.y, MODEL.outputs.length)) state.yhat = given.y;
-  if (given.relaxation in NAMES) state.relaxation = given.relaxation;
+  if (Object.hasOwn(NAMES, given.relaxation)) state.relaxation = given.relaxation;
   if (indices(given.off, MODEL.rules.length)) state.off = new Set(given.off);
   if (indices(given.merged, MODEL.rules.length)) state.merged = new Set(given.merged);
-  if (!LIFTED && indices(given.pair, MODEL.outputs.length) && new Set(given.pair).size === 2) state.pair = given.pair;
+  if (!LIFTED && indices(given.pair, MODEL.outputs.length) && given.pair.length === 2 && given.pair[0] !== given.pair[1]) state.pair = given.pair;
 }
 
 function writeAddress() {

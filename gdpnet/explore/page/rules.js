@@ -58,10 +58,12 @@ class RulesAt {
 
   // Every way to satisfy a rule: rows of a disjunct with a choice in all that is nested in it.
   termsOf(clause) {
-    return this.model.clauses[clause].disjuncts.flatMap(({ rows, nested }) => {
-      const choices = nested.filter((inner) => this.applies[inner]).map((inner) => this.termsOf(inner));
-      return product([[rows], ...choices]).map((parts) => parts.flat());
-    });
+    return this.model.clauses[clause].disjuncts.flatMap((disjunct) => this.termsIn(disjunct));
+  }
+
+  termsIn({ rows, nested }) {
+    const choices = nested.filter((inner) => this.applies[inner]).map((inner) => this.termsOf(inner));
+    return product([[rows], ...choices]).map((parts) => parts.flat());
   }
 
   residual(index, y) {
@@ -70,10 +72,14 @@ class RulesAt {
     return Math.max(equality ? Math.abs(excess) : excess, 0) / scale;
   }
 
-  // Least over the terms of a rule of the largest residual of their rows.
-  violation(rule, y) {
+  // Least over some terms of the largest residual of their rows.
+  least(terms, y) {
     const worst = (term) => Math.max(0, ...term.map((index) => this.residual(index, y)));
-    return Math.min(...this.terms[rule].map(worst));
+    return Math.min(...terms.map(worst));
+  }
+
+  violation(rule, y) {
+    return this.least(this.terms[rule], y);
   }
 
   globalViolation(y) {

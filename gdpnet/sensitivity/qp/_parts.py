@@ -24,6 +24,10 @@ from gdpnet.solve.exact import Gradients, Instance
 
 Array = np.ndarray
 
+# Bytes of the largest array in memory that is kept: asking for more takes no time beside what is
+# computed in it, and every part of every pattern of active rules would hold on to its own.
+_KEPT = 1 << 20
+
 
 @dataclass(frozen=True)
 class BlockPart:
@@ -38,13 +42,14 @@ class BlockPart:
 
     @contextmanager
     def memory(self) -> Iterator[Newton]:
-        """Memory for one thread, used again by later calls."""
+        """Memory for one thread, used again by later calls where it is small."""
         try:
             work = self._idle.pop()
         except IndexError:
             work = new_newton(self.shape)
         yield work
-        self._idle.append(work)
+        if work.inverse.nbytes <= _KEPT:
+            self._idle.append(work)
 
 
 def block_part(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._arrays import PREPARED, Component
 from gdpnet.solve.exact._block import unpack
 from gdpnet.solve.exact._engine import Instance, Solved
-from gdpnet.solve.exact._jit import Array, jit
+from gdpnet.solve.exact._jit import Array, jit, source_stamp
 from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
 
 
@@ -124,55 +124,65 @@ class FactoredJacobian:
         return np.stack(rows, 1)
 
 
-@jit
-def _vjp(words, varying, detail, z, gradient, to_yhat, to_bound, to_varying):
-    """See `FactoredJacobian`; everything over the columns and rows of one component."""
-    prepared = unpack(words, PREPARED)
-    size, n = z.shape
-    m = prepared.equality.size
-    outputs = to_yhat.shape[1]
-    place = np.full(m, -1, np.int64)  # of a row among the varying ones
-    for v in range(prepared.varying.size):
-        place[prepared.varying[v]] = v
-    matrix = np.empty((n, n))
-    right = np.empty(n)
-    row = np.empty(n)
-    basic = np.empty(n, np.int64)
-    for s in range(size):
-        count = 0
-        for j in range(n):
-            if detail.column_state[s, j] == DETERMINED:
-                basic[count] = j
-                right[count] = gradient[s, j]
-                count += 1
-        for t in range(count):  # the transposed system: one column of it a tight row
-            read_row(prepared, varying, place, s, detail.tight_rows[s, t], row)
-            for k in range(count):
-                matrix[k, t] = row[basic[k]]
-        solve_in_place(matrix, right, count)
-        for j in range(n):
-            gradient[s, j] = 0.0 if detail.column_state[s, j] == DETERMINED else gradient[s, j]
-        for t in range(count):
-            i = detail.tight_rows[s, t]
-            read_row(prepared, varying, place, s, i, row)
-            to_bound[s, i] += right[t]
+def _compile_vjp(stamp: int) -> Any:
+    @jit
+    def _vjp(words, varying, detail, z, gradient, to_yhat, to_bound, to_varying):
+        """See `FactoredJacobian`; everything over the columns and rows of one component."""
+        prepared = unpack(words, PREPARED)
+        size, n = z.shape
+        m = prepared.equality.size
+        outputs = to_yhat.shape[1]
+        place = np.full(m, -1, np.int64)  # of a row among the varying ones
+        for v in range(prepared.varying.size):
+            place[prepared.varying[v]] = v
+        matrix = np.empty((n, n))
+        right = np.empty(n)
+        row = np.empty(n)
+        basic = np.empty(n, np.int64)
+        for s in range(stamp * 0, size):
+            count = 0
             for j in range(n):
-                if detail.column_state[s, j] != DETERMINED:
-                    gradient[s, j] -= right[t] * row[j]
-            if place[i] >= 0:
+                if detail.column_state[s, j] == DETERMINED:
+                    basic[count] = j
+                    right[count] = gradient[s, j]
+                    count += 1
+            for t in range(count):  # the transposed system: one column of it a tight row
+                read_row(prepared, varying, place, s, detail.tight_rows[s, t], row)
+                for k in range(count):
+                    matrix[k, t] = row[basic[k]]
+            solve_in_place(matrix, right, count)
+            for j in range(n):
+                gradient[s, j] = 0.0 if detail.column_state[s, j] == DETERMINED else gradient[s, j]
+            for t in range(count):
+                i = detail.tight_rows[s, t]
+                read_row(prepared, varying, place, s, i, row)
+                to_bound[s, i] += right[t]
                 for j in range(n):
-                    to_varying[s, place[i], j] -= right[t] * z[s, j]
-        for j in range(n):
-            state = detail.column_state[s, j]
-            if state == FOLLOWS and j < outputs:
-                to_yhat[s, j] = gradient[s, j]
-            elif state == AT_LOWER or state == AT_UPPER:
-                i = detail.column_source[s, j]
-                if i >= 0:  # a row with one entry: z = b / a
-                    read_row(prepared, varying, place, s, i, row)
-                    to_bound[s, i] += gradient[s, j] / row[j]
-                    if place[i] >= 0:
-                        to_varying[s, place[i], j] -= gradient[s, j] * z[s, j] / row[j]
+                    if detail.column_state[s, j] != DETERMINED:
+                        gradient[s, j] -= right[t] * row[j]
+                if place[i] >= 0:
+                    for j in range(n):
+                        to_varying[s, place[i], j] -= right[t] * z[s, j]
+            for j in range(n):
+                state = detail.column_state[s, j]
+                if state == FOLLOWS and j < outputs:
+                    to_yhat[s, j] = gradient[s, j]
+                elif state == AT_LOWER or state == AT_UPPER:
+                    i = detail.column_source[s, j]
+                    if i >= 0:  # a row with one entry: z = b / a
+                        read_row(prepared, varying, place, s, i, row)
+                        to_bound[s, i] += gradient[s, j] / row[j]
+                        if place[i] >= 0:
+                            to_varying[s, place[i], j] -= gradient[s, j] * z[s, j] / row[j]
+
+    return _vjp
+
+
+_vjp = _compile_vjp(
+    source_stamp(
+        "solve/exact/_arrays", "solve/exact/_block", "solve/exact/_kernel", "solve/exact/_jacobian"
+    )
+)
 
 
 @jit

@@ -226,6 +226,7 @@ def read_point(work, prepared, z):
         z[j] = real[VALUE, j]
         if index[PLACE, j] >= 0:
             z[j] = min(max(z[j], prepared.lower[j]), prepared.upper[j])
+        z[j] += 0.0  # minus zero becomes zero
 
 
 @outlined
@@ -344,6 +345,7 @@ def _compile(stamp: int) -> Any:
 
 run = _compile(
     source_stamp(
+        "solve/exact/_arrays",
         "solve/exact/_dictionary",
         "solve/exact/_simplex",
         "solve/exact/_clauses",

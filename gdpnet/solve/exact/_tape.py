@@ -10,7 +10,7 @@ differently); rules with others, or with Python functions as conditions, are eva
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import typeof
@@ -18,7 +18,7 @@ from numba import typeof
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._data import RuleData
 from gdpnet.solve.exact._block import Block, unpack
-from gdpnet.solve.exact._jit import Array, jit
+from gdpnet.solve.exact._jit import Array, jit, source_stamp
 
 _OPERATIONS = (
     *("input", "number", "sum", "product", "divide", "max", "min", "abs"),
@@ -225,39 +225,45 @@ _NOTHING = RuleData((), (), 0, (), (), (), (), (), (), ())
 _INSTRUCTIONS = typeof(_compile(_NOTHING))
 
 
-@jit
-def instantiate(words, x, active, bound, varying):
-    """Conditions, right sides and varying coefficients of a batch.
+def _compile_instantiate(stamp: int) -> Any:
+    @jit
+    def instantiate(words, x, active, bound, varying):
+        """Conditions, right sides and varying coefficients of a batch.
 
-    Args:
-        words: of the block of the rule model's instructions.
-        x: (B, p).
-        active: (B, clauses) bool, written.
-        bound: (B, m), written.
-        varying: (B, k, n), written.
+        Args:
+            words: of the block of the rule model's instructions.
+            x: (B, p).
+            active: (B, clauses) bool, written.
+            bound: (B, m), written.
+            varying: (B, k, n), written.
 
-    Returns:
-        Whether all coefficients are finite numbers.
-    """
-    instructions = unpack(words, _INSTRUCTIONS)
-    value = np.empty(instructions.tape.code.size)
-    total = 0.0  # of zeros, or NaN
-    for s in range(x.shape[0]):
-        run_tape(instructions.tape, x[s], value)
-        for c in range(active.shape[1]):
-            holds = True
-            for e in range(instructions.clause_start[c], instructions.clause_start[c + 1]):
-                holds = holds and value[instructions.clause_register[e]] != 0.0
-            active[s, c] = holds
-        bound[s] = instructions.bound
-        terms = instructions.bound_terms
-        for e in range(terms.to.size):
-            bound[s, terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
-            total += 0.0 * bound[s, terms.to[e]]
-        varying[s] = instructions.varying
-        flat = varying[s].ravel()
-        terms = instructions.varying_terms
-        for e in range(terms.to.size):
-            flat[terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
-            total += 0.0 * flat[terms.to[e]]
-    return total == 0.0
+        Returns:
+            Whether all coefficients are finite numbers.
+        """
+        instructions = unpack(words, _INSTRUCTIONS)
+        value = np.empty(instructions.tape.code.size)
+        total = 0.0  # of zeros, or NaN
+        for s in range(stamp * 0, x.shape[0]):
+            run_tape(instructions.tape, x[s], value)
+            for c in range(active.shape[1]):
+                holds = True
+                for e in range(instructions.clause_start[c], instructions.clause_start[c + 1]):
+                    holds = holds and value[instructions.clause_register[e]] != 0.0
+                active[s, c] = holds
+            bound[s] = instructions.bound
+            terms = instructions.bound_terms
+            for e in range(terms.to.size):
+                bound[s, terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
+                total += 0.0 * bound[s, terms.to[e]]
+            varying[s] = instructions.varying
+            flat = varying[s].ravel()
+            terms = instructions.varying_terms
+            for e in range(terms.to.size):
+                flat[terms.to[e]] += terms.multiplier[e] * value[terms.register[e]]
+                total += 0.0 * flat[terms.to[e]]
+        return total == 0.0
+
+    return instantiate
+
+
+instantiate = _compile_instantiate(source_stamp("solve/exact/_block", "solve/exact/_tape"))

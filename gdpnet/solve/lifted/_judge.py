@@ -7,7 +7,7 @@ operations a batch: a few samples would wait for those longer than for their pro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import typeof
@@ -15,7 +15,7 @@ from numba import typeof
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve.exact._block import Block, unpack
 from gdpnet.solve.exact._engine import Instance
-from gdpnet.solve.exact._jit import Array, jit
+from gdpnet.solve.exact._jit import Array, jit, source_stamp
 
 
 class Measure(NamedTuple):
@@ -154,58 +154,74 @@ _MEASURE = typeof(
 )
 
 
-@jit
-def _judge(
-    words, samples, bound, varying, active, rule_active, y, tolerance, assignment, violation, holds
-):
-    rules = unpack(words, _MEASURE)
-    m, d = rules.place.size, rules.lower.size
-    booleans = rules.boolean_start.size - 1
-    residual = np.empty(m)
-    value = np.empty(booleans)
-    for q in range(samples.size):
-        s = samples[q]
-        for i in range(m):
-            total, largest = 0.0, rules.largest[i]
-            if rules.place[i] >= 0:
-                largest = 1.0
-                for j in range(d):
-                    a = varying[s, rules.place[i], j]
-                    total += a * y[s, j]
-                    largest = max(largest, abs(a))
-            else:
-                for j in range(d):
-                    total += rules.shared[i, j] * y[s, j]
-            excess = total - bound[s, i]
-            excess = abs(excess) if rules.equality[i] else max(excess, 0.0)
-            residual[i] = excess / max(largest, abs(bound[s, i]))
-        for k in range(booleans):
-            value[k] = 0.0
-            for e in range(rules.boolean_start[k], rules.boolean_start[k + 1]):
-                value[k] = max(value[k], residual[rules.boolean_row[e]])
-        for c in range(rules.nested_clause.size):
-            if active[s, rules.nested_clause[c]]:
-                guard = rules.nested_guard[c]
-                inner = least(value, rules.nested_literal, rules.nested_start, c)
-                value[guard] = max(value[guard], inner)
-        for k in range(booleans):
-            assignment[s, k] = value[k] <= tolerance
-        good = True
-        for r in range(rules.rule_start.size - 1):
-            broken = 0.0
-            if rule_active[s, r]:
-                broken = least(value, rules.rule_literal, rules.rule_start, r)
-            violation[s, r] = broken
-            good = good and broken <= tolerance
-        for e in range(rules.global_rows.size):
-            good = good and residual[rules.global_rows[e]] <= tolerance
-        for j in range(d):
-            lower, upper = rules.lower[j], rules.upper[j]
-            good = good and lower - y[s, j] <= tolerance * max(1.0, abs(lower))
-            good = good and y[s, j] - upper <= tolerance * max(1.0, abs(upper))
-            if rules.integer[j]:
-                good = good and abs(y[s, j] - np.round(y[s, j])) <= tolerance
-        holds[q] = good
+def _compile_judge(stamp: int) -> Any:
+    @jit
+    def _judge(
+        words,
+        samples,
+        bound,
+        varying,
+        active,
+        rule_active,
+        y,
+        tolerance,
+        assignment,
+        violation,
+        holds,
+    ):
+        rules = unpack(words, _MEASURE)
+        m, d = rules.place.size, rules.lower.size
+        booleans = rules.boolean_start.size - 1
+        residual = np.empty(m)
+        value = np.empty(booleans)
+        for q in range(stamp * 0, samples.size):
+            s = samples[q]
+            for i in range(m):
+                total, largest = 0.0, rules.largest[i]
+                if rules.place[i] >= 0:
+                    largest = 1.0
+                    for j in range(d):
+                        a = varying[s, rules.place[i], j]
+                        total += a * y[s, j]
+                        largest = max(largest, abs(a))
+                else:
+                    for j in range(d):
+                        total += rules.shared[i, j] * y[s, j]
+                excess = total - bound[s, i]
+                excess = abs(excess) if rules.equality[i] else max(excess, 0.0)
+                residual[i] = excess / max(largest, abs(bound[s, i]))
+            for k in range(booleans):
+                value[k] = 0.0
+                for e in range(rules.boolean_start[k], rules.boolean_start[k + 1]):
+                    value[k] = max(value[k], residual[rules.boolean_row[e]])
+            for c in range(rules.nested_clause.size):
+                if active[s, rules.nested_clause[c]]:
+                    guard = rules.nested_guard[c]
+                    inner = least(value, rules.nested_literal, rules.nested_start, c)
+                    value[guard] = max(value[guard], inner)
+            for k in range(booleans):
+                assignment[s, k] = value[k] <= tolerance
+            good = True
+            for r in range(rules.rule_start.size - 1):
+                broken = 0.0
+                if rule_active[s, r]:
+                    broken = least(value, rules.rule_literal, rules.rule_start, r)
+                violation[s, r] = broken
+                good = good and broken <= tolerance
+            for e in range(rules.global_rows.size):
+                good = good and residual[rules.global_rows[e]] <= tolerance
+            for j in range(d):
+                lower, upper = rules.lower[j], rules.upper[j]
+                good = good and lower - y[s, j] <= tolerance * max(1.0, abs(lower))
+                good = good and y[s, j] - upper <= tolerance * max(1.0, abs(upper))
+                if rules.integer[j]:
+                    good = good and abs(y[s, j] - np.round(y[s, j])) <= tolerance
+            holds[q] = good
+
+    return _judge
+
+
+_judge = _compile_judge(source_stamp("solve/exact/_block", "solve/lifted/_judge"))
 
 
 @jit

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gdpnet.errors import InputError
+from gdpnet.plot._style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from gdpnet.study.report._results import Results, Statistic
 from gdpnet.study.report._tables import ORDERS, SATISFACTION
 
@@ -20,26 +21,24 @@ class _Look:
     line: str = "-"
 
 
-# Okabe and Ito's colours; markers and dashes tell apart what colours do not.
-_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
-_BLUE, _VERMILION, _PURPLE, _GREY = "#0072b2", "#d55e00", "#cc79a7", "#777777"
+_BLACK, _GREY = "#000000", "#777777"  # markers and dashes tell apart what colours do not
 
 _LOOKS = {
     "base": _Look(_BLACK, "o"),
     "finetuned-base": _Look(_BLACK, "o", "--"),
-    "penalty": _Look(_ORANGE, "s"),
-    "finetuned-penalty": _Look(_VERMILION, "D"),
-    "inference": _Look(_SKY, "^"),
-    "finetuned-inference": _Look(_SKY, "^", "--"),
-    "cnf": _Look(_GREEN, "v"),
-    "pdnf": _Look(_PURPLE, "P"),
-    "dnf": _Look(_BLUE, "*"),
-    "cnf-relaxed": _Look(_GREEN, "v", "--"),
-    "dnf-relaxed": _Look(_BLUE, "*", "--"),
-    "dnf-auto": _Look(_BLUE, "p", ":"),
+    "penalty": _Look(ORANGE, "s"),
+    "finetuned-penalty": _Look(VERMILION, "D"),
+    "inference": _Look(SKY, "^"),
+    "finetuned-inference": _Look(SKY, "^", "--"),
+    "cnf": _Look(GREEN, "v"),
+    "pdnf": _Look(PURPLE, "P"),
+    "dnf": _Look(BLUE, "*"),
+    "cnf-relaxed": _Look(GREEN, "v", "--"),
+    "dnf-relaxed": _Look(BLUE, "*", "--"),
+    "dnf-auto": _Look(BLUE, "p", ":"),
     "straight-through": _Look(_GREY, "X", ":"),
 }
-_OTHERS = [_Look(c, "h", "-.") for c in (_VERMILION, _SKY, _ORANGE, _PURPLE, _GREEN, _BLACK)]
+_OTHERS = [_Look(c, "h", "-.") for c in (VERMILION, SKY, ORANGE, PURPLE, GREEN, _BLACK)]
 
 
 def size_figure(results: Results, protocol: str) -> Figure:
@@ -80,7 +79,7 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
         A matplotlib figure.
     """
     figure, panels = _panels(results)
-    colours = {"pdnf": _VERMILION, "steps": _BLUE}
+    colours = {"pdnf": VERMILION, "steps": BLUE}
     for metric, split, panel in panels:
         for kind, order in ORDERS.items():
             for size, (marker, line) in zip(
