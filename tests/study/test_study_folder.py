@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.study import Grid, StudyFolder, train
 from tests.study._tasks import GAP, TIMES, untimed
 
@@ -81,6 +81,29 @@ def test_two_processes_give_the_same_table(gap: Path, tmp_path: Path) -> None:
     alone = train(gap, grid, tmp_path / "one")
     together = train(gap, grid, tmp_path / "two", jobs=2)
     assert untimed(alone) == untimed(together)
+
+
+@pytest.mark.slow
+def test_what_other_processes_finish_is_kept_when_one_fails(gap: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    train(gap, Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",)), out)
+    (out / "networks" / "short" / "n12-seed0-base.pt").write_bytes(b"")
+    grid = Grid(methods=("base", "dnf"), sizes=(12, 16), seeds=(0,), protocols=("short",))
+    with pytest.raises(InputError, match="is damaged"):
+        train(gap, grid, out, jobs=2)
+    finished = {("short", method, 16, 0) for method in ("base", "dnf")}
+    assert StudyFolder(out).finished() == {("short", "base", 12, 0), *finished}
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_told(gap: Path, tmp_path: Path) -> None:
+    gap.write_text(
+        f"{GAP}\nimport multiprocessing, os, signal\n"
+        "if multiprocessing.parent_process():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    grid = Grid(methods=("base",), sizes=(12, 16), seeds=(0,), protocols=("short",))
+    with pytest.raises(SolverError, match="was killed from outside"):
+        train(gap, grid, tmp_path / "out", jobs=2)
 
 
 def test_the_table_is_tidy(gap: Path, tmp_path: Path) -> None:
