@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.study import Grid, StudyFolder, train
@@ -224,3 +225,46 @@ def test_workers_of_a_killed_study_end(gap: Path, tmp_path: Path) -> None:
         before = now
     else:
         pytest.fail("workers go on without the process that writes the table")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"network": {}}, "its network is another one"),
+        ({"network": None}, "it holds no network"),
+        ({"seconds": None}, "it holds no seconds"),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_damaged(
+    gap: Path, tmp_path: Path, wrong: dict, told: str
+) -> None:
+    grid = Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",))
+    out = tmp_path / "out"
+    expected = train(gap, grid, out)
+    (file,) = out.rglob("*base.pt")
+    state = {**torch.load(file), **wrong}
+    torch.save({k: v for k, v in state.items() if v is not None or k == "network"}, file)
+    (out / "results.csv").unlink()
+    with pytest.raises(InputError, match=f"is damaged .{told}"):
+        train(gap, grid, out)
+    assert untimed(train(gap, grid, out, force=True)) == untimed(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("results.csv", b"protocol,method,size,seed,split\n\xff,a,1,2,b\n"),
+        ("study.json", b"[]"),
+        ("study.json", b'{"protocols": 3}'),
+    ],
+)
+def test_a_damaged_file_is_named_and_left_alone(
+    gap: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    out = tmp_path / "out"
+    grid = Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",))
+    train(gap, grid, out)
+    (out / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name} cannot be read"):
+        train(gap, grid, out)
+    assert (out / name).read_bytes() == content
