@@ -415,7 +415,7 @@ def test_cells_that_cannot_be_told_apart_or_are_none() -> None:
     with pytest.raises(InputError, match="several cells are called"):
         explain_cells(adata, MARKER_RULES, "predicted", [first])
     assert set(explain_cells(adata, MARKER_RULES, "predicted", [1])["cell"]) == {first}
-    with pytest.raises(InputError, match="expected names or whole numbers, got 0.5"):
+    with pytest.raises(InputError, match=r"expected names or whole numbers, got 0\.5"):
         explain_cells(adata, MARKER_RULES, "predicted", [0.5])
 
 
