@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,15 @@ def _rows(adata: Any, cells: Sequence[Any]) -> list[int]:
     unknown = [name for name in names if name not in adata.obs_names]
     if unknown:
         raise InputError(f"cells: no cell is called {name_unknown(unknown, adata.obs_names)}.")
+    twice = [name for name in names if (adata.obs_names == name).sum() > 1]
+    if twice:
+        raise InputError(
+            f"cells: several cells are called {twice[0]!r}. Give their numbers, or make names "
+            "unique with adata.obs_names_make_unique()."
+        )
+    other = [cell for cell in cells if not isinstance(cell, str | Integral)]
+    if other:
+        raise InputError(f"cells: expected names or whole numbers, got {other[0]!r}.")
     rows = [adata.obs_names.get_loc(c) if isinstance(c, str) else int(c) for c in cells]
     outside = [row for row in rows if not -adata.n_obs <= row < adata.n_obs]
     if outside:

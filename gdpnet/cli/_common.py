@@ -16,6 +16,14 @@ Model = Annotated[
     Path, typer.Argument(help="A .py file, or a folder with model.py, that defines build().")
 ]
 
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Which split the model's sample() draws from.",
+        show_default="the first of TEST_SEEDS, or iid",
+    ),
+]
+
 
 def make_console() -> Console:
     """A console for the sys.stdout of this moment, which tests replace."""

@@ -10,7 +10,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from gdpnet.cli._common import Model, errors_as_text, make_console, progress_bar, refuse_unwritable
+from gdpnet.cli._common import (
+    Model,
+    Split,
+    errors_as_text,
+    make_console,
+    progress_bar,
+    refuse_unwritable,
+)
 
 if TYPE_CHECKING:
     from gdpnet.study import Comparison
@@ -35,9 +42,7 @@ def compare(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of samples.")] = 1000,
-    split: Annotated[
-        str, typer.Option(help="Which split the model's sample() draws from.")
-    ] = "iid",
+    split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
     predictions: Annotated[
         Predictions,
@@ -82,14 +87,14 @@ def compare(
     """  # noqa: D301
     from gdpnet.study import compare as compare_relaxations
     from gdpnet.study import load_model
-    from gdpnet.study._samples import draw_inputs, make_predictions
+    from gdpnet.study._samples import draw_inputs, first_split, make_predictions
 
     with errors_as_text(context):
         for file in (html_file, csv_file):
             refuse_unwritable(file)
         loaded = load_model(model)
         rules = loaded.build()
-        drawn = draw_inputs(loaded, rules, samples, split, seed)
+        drawn = draw_inputs(loaded, rules, samples, split or first_split(loaded), seed)
         yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
         with progress_bar("Comparing") as show:
             found = compare_relaxations(

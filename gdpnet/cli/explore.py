@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import Model, errors_as_text, refuse_unwritable
+from gdpnet.cli._common import Model, Split, errors_as_text, refuse_unwritable
 
 
 def explore(
@@ -22,7 +22,7 @@ def explore(
     samples: Annotated[
         int, typer.Option(min=0, help="Inputs from the model's sample() to choose from.")
     ] = 20,
-    split: Annotated[str, typer.Option(help="Which split sample() draws from.")] = "iid",
+    split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample().")] = 0,
     arguments: Annotated[
         list[str] | None,
@@ -33,7 +33,7 @@ def explore(
     from gdpnet.errors import InputError
     from gdpnet.explore import explorer_page
     from gdpnet.study import load_model
-    from gdpnet.study._samples import inputs_and_targets
+    from gdpnet.study._samples import first_split, rule_samples
 
     with errors_as_text(context):
         refuse_unwritable(page)
@@ -45,7 +45,7 @@ def explore(
         rules = loaded.build(**{name: value for name, _, value in pairs})
         x = None
         if rules.input_names and loaded.sample is not None and samples:
-            x, _ = inputs_and_targets(loaded.sample(samples, split=split, seed=seed))
+            x, _ = rule_samples(loaded, rules, samples, split or first_split(loaded), seed)
         chosen = None if outputs is None else [name.strip() for name in outputs.split(",")]
         title = " ".join([loaded.name, *(value for _, _, value in pairs)])
         text = explorer_page(rules, title, x, chosen)

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from gdpnet.cli._common import Model, errors_as_text, make_console
+from gdpnet.cli._common import Model, Split, errors_as_text, make_console
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ def inspect(
     samples: Annotated[
         int, typer.Option(min=0, help="Inputs drawn from the model's sample(); 0 for none.")
     ] = 1000,
-    split: Annotated[str, typer.Option(help="Which split sample() draws from.")] = "iid",
+    split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
     project: Annotated[
         bool, typer.Option("--project", help="Also project random predictions onto the rules.")
@@ -46,7 +46,7 @@ def inspect(
 ) -> None:
     """The rules of a model, how often each applies, and how often chance satisfies it."""
     from gdpnet.study import load_model
-    from gdpnet.study._samples import inputs_and_targets, random_predictions
+    from gdpnet.study._samples import first_split, random_predictions, rule_samples
 
     with errors_as_text(context):
         loaded = load_model(model)
@@ -55,7 +55,8 @@ def inspect(
         shares: list[_Share] = []
         caption = ""
         if loaded.sample is not None and samples:
-            x, y = inputs_and_targets(loaded.sample(samples, split=split, seed=seed))
+            split = split or first_split(loaded)
+            x, y = rule_samples(loaded, rules, samples, split, seed)
             shares = _shares(rules, x, y, seed)
             caption = _caption(rules, x, split, seed, shares)
             _print_shares(shares, caption)

@@ -87,8 +87,8 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
         path=file,
         module=module,
         build=_checked_build(file, build),
-        sample=_guarded(file, "sample", sample) if sample else None,
-        network=_guarded(file, "network", network) if network else None,
+        sample=guarded(file, "sample", sample) if sample else None,
+        network=guarded(file, "network", network) if network else None,
     )
 
 
@@ -143,7 +143,7 @@ def _execute(file: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise ModelFileError(
-            f"{file} cannot be loaded: executing it raised {_describe(error, file)}."
+            f"{file} cannot be loaded: executing it raised {describe(error, file)}."
             " Correct the file so that it can be imported."
         ) from error
     return module
@@ -186,14 +186,16 @@ def _check_needs_no_arguments(file: Path, build: Callable[..., Any]) -> None:
         )
 
 
-def _guarded(file: Path, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(file: Path, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A model file's function; what it raises becomes a `ModelFileError` that names it."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
             raise ModelFileError(
-                f"{file}: {name}() raised {_describe(error, file)}."
+                f"{file}: {name}() raised {describe(error, file)}."
                 f" Correct {name}(), or what it was called with."
             ) from error
 
@@ -201,14 +203,14 @@ def _guarded(file: Path, name: str, function: Callable[..., Any]) -> Callable[..
 
 
 def _checked_build(file: Path, build: Callable[..., Any]) -> Callable[..., RuleModel]:
-    guarded = _guarded(file, "build", build)
+    checked = guarded(file, "build", build)
 
     @functools.wraps(build)
     def call(*args: Any, **kwargs: Any) -> RuleModel:
         # Imported late: reading rules needs Pyomo, finding a model file does not.
         from gdpnet import RuleModel
 
-        rules = guarded(*args, **kwargs)
+        rules = checked(*args, **kwargs)
         if not isinstance(rules, RuleModel):
             hint = (
                 "End it with `return gdpnet.RuleModel(m, outputs=[...], inputs=[...])`."
@@ -224,7 +226,7 @@ def _checked_build(file: Path, build: Callable[..., Any]) -> Callable[..., RuleM
     return call
 
 
-def _describe(error: Exception, file: Path) -> str:
+def describe(error: Exception, file: Path) -> str:
     """The error in one line, with the last line of the model's own files that led to it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if Path(f.filename).parent == file.parent]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gdpnet.errors import InputError
+from gdpnet.nn._scaling import RuleInputs
 from gdpnet.rules.model import RuleModel
-from gdpnet.study._models import LoadedModel
+from gdpnet.study._models import LoadedModel, guarded
 
 
 class Drawn(NamedTuple):
@@ -26,10 +28,43 @@ class Drawn(NamedTuple):
     told: str
 
 
+def first_split(model: LoadedModel) -> str:
+    """The split to draw from where none is named: the first of TEST_SEEDS, or iid."""
+    seeds = getattr(model.module, "TEST_SEEDS", None)
+    return str(next(iter(seeds))) if isinstance(seeds, Mapping) and seeds else "iid"
+
+
+def rule_samples(
+    model: LoadedModel, rules: RuleModel, count: int, split: str, seed: int
+) -> tuple[Tensor, Tensor | None]:
+    """Inputs of the rules out of what `sample` gives, and targets where they are outputs.
+
+    Args:
+        model: has a `sample`; its `rule_inputs` says where the rules' inputs are in x. With a
+            `loss` of its own, targets may be something else than outputs, such as classes.
+        rules: the rules.
+        count: number of samples.
+        split: of `sample`.
+        seed: of `sample`.
+    """
+    assert model.sample is not None
+    x, targets = inputs_and_targets(model.sample(count, split=split, seed=seed))
+    columns = getattr(model.module, "rule_inputs", None)
+    if columns is not None or not rules.input_names:
+        if callable(columns):
+            columns = guarded(model.path, "rule_inputs", columns)
+        found = RuleInputs(rules.input_names, columns)(x)
+        x = x.new_zeros(len(x), 0) if found is None else found
+    if targets is not None and hasattr(model.module, "loss"):
+        is_output = targets.ndim == 2 and targets.shape[1] == len(rules.output_names)
+        targets = targets if is_output else None
+    return x, targets
+
+
 def draw_inputs(model: LoadedModel, rules: RuleModel, count: int, split: str, seed: int) -> Drawn:
     """Inputs from the model's `sample`, or uniform in `input_bounds` where it has none."""
     if model.sample is not None:
-        x, targets = inputs_and_targets(model.sample(count, split=split, seed=seed))
+        x, targets = rule_samples(model, rules, count, split, seed)
         _check(model, "x", x, rules.input_names)
         if targets is not None:
             _check(model, "targets", targets, rules.output_names)

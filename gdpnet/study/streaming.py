@@ -124,8 +124,10 @@ def project_file(
     need("pyarrow")
     check_choice("on_invalid", on_invalid, ("mark", "raise"))
     check_count("chunk", chunk)
-    if not isinstance(delimiter, str) or len(delimiter) != 1:
-        raise InputError(f"delimiter: expected one character, got {delimiter!r}.")
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
+        raise InputError(f"delimiter: expected one ASCII character, got {delimiter!r}.")
+    if delimiter in '"\r\n':
+        raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
     source, target = Path(source), Path(target)
     text = kind_of(target) == ".csv"
     if target.exists() and not overwrite:

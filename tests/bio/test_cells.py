@@ -408,6 +408,17 @@ def test_explained_cells() -> None:
     assert contradicting["effect"].str.startswith("contradicts").sum() >= 2
 
 
+def test_cells_that_cannot_be_told_apart_or_are_none() -> None:
+    adata = make()
+    first = adata.obs_names[0]
+    adata.obs_names = [first, first, *adata.obs_names[2:]]
+    with pytest.raises(InputError, match="several cells are called"):
+        explain_cells(adata, MARKER_RULES, "predicted", [first])
+    assert set(explain_cells(adata, MARKER_RULES, "predicted", [1])["cell"]) == {first}
+    with pytest.raises(InputError, match=r"expected names or whole numbers, got 0\.5"):
+        explain_cells(adata, MARKER_RULES, "predicted", [0.5])
+
+
 def test_explained_cells_by_number_and_without_rules() -> None:
     adata = make(np.zeros((CELLS, len(GENES)), dtype=np.float32))
     told = explain_cells(adata, MARKER_RULES, "predicted", [0, -1])

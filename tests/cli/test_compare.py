@@ -130,6 +130,39 @@ def test_unknown_relaxation(model: Path) -> None:
     assert "'hull' is none that is known" in result.stderr
 
 
+# What a file for training may define: other columns in x, classes for targets, its own splits.
+CLASSES = """
+TEST_SEEDS = {"test": 1}
+rule_inputs = [2]
+
+
+def sample(n, split, seed):
+    if split != "test":
+        raise ValueError(f"split is {split!r}, expected 'test'")
+    t = torch.arange(n, dtype=torch.float64)[:, None]
+    return torch.cat([-t, -t, t, -t], 1), torch.zeros(n, dtype=torch.int64)
+
+
+def loss(y, target):
+    return y.sum()
+"""
+
+
+@pytest.mark.parametrize("command", ["compare", "inspect", "explore"])
+def test_files_made_for_training_work_as_they_are(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "gap.py"
+    path.write_text(MODEL.replace("m.never =", "# m.never =").replace("500", "30") + CLASSES)
+    more = {
+        "compare": ["--relaxations", "dnf", "--samples", 40],
+        "inspect": ["--samples", 40],
+        "explore": ["--output", tmp_path / "page.html"],
+    }[command]
+    result = run(command, path, *more)
+    assert result.exit_code == 0, result.output
+    if command == "inspect":
+        assert line(result.stdout, "late")[0] == "25.0%", "the third column of x is the input"
+
+
 def test_unknown_split(tmp_path: Path) -> None:
     path = tmp_path / "gap.py"
     path.write_text(MODEL + SAMPLE)

@@ -285,6 +285,8 @@ def test_wrong_keywords(rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: 
     for keyword, value, message in (
         ("chunk", 0, "chunk"),
         ("delimiter", ";;", "delimiter"),
+        ("delimiter", "é", "ASCII"),
+        ("delimiter", "\n", "another meaning"),
         ("on_invalid", "drop", "on_invalid"),
         ("on_conflict", "drop", "on_conflict"),
         ("solver", "cplex", "solver"),

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.study import Grid, StudyFolder, train
 from tests.study._tasks import GAP, TIMES, untimed
 
@@ -81,6 +82,29 @@ def test_two_processes_give_the_same_table(gap: Path, tmp_path: Path) -> None:
     alone = train(gap, grid, tmp_path / "one")
     together = train(gap, grid, tmp_path / "two", jobs=2)
     assert untimed(alone) == untimed(together)
+
+
+@pytest.mark.slow
+def test_what_other_processes_finish_is_kept_when_one_fails(gap: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    train(gap, Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",)), out)
+    (out / "networks" / "short" / "n12-seed0-base.pt").write_bytes(b"")
+    grid = Grid(methods=("base", "dnf"), sizes=(12, 16), seeds=(0,), protocols=("short",))
+    with pytest.raises(InputError, match="is damaged"):
+        train(gap, grid, out, jobs=2)
+    finished = {("short", method, 16, 0) for method in ("base", "dnf")}
+    assert StudyFolder(out).finished() == {("short", "base", 12, 0), *finished}
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_told(gap: Path, tmp_path: Path) -> None:
+    gap.write_text(
+        f"{GAP}\nimport multiprocessing, os, signal\n"
+        "if multiprocessing.parent_process():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    grid = Grid(methods=("base",), sizes=(12, 16), seeds=(0,), protocols=("short",))
+    with pytest.raises(SolverError, match="was killed from outside"):
+        train(gap, grid, tmp_path / "out", jobs=2)
 
 
 def test_the_table_is_tidy(gap: Path, tmp_path: Path) -> None:
@@ -201,3 +225,46 @@ def test_workers_of_a_killed_study_end(gap: Path, tmp_path: Path) -> None:
         before = now
     else:
         pytest.fail("workers go on without the process that writes the table")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"network": {}}, "its network is another one"),
+        ({"network": None}, "it holds no network"),
+        ({"seconds": None}, "it holds no seconds"),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_damaged(
+    gap: Path, tmp_path: Path, wrong: dict, told: str
+) -> None:
+    grid = Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",))
+    out = tmp_path / "out"
+    expected = train(gap, grid, out)
+    (file,) = out.rglob("*base.pt")
+    state = {**torch.load(file), **wrong}
+    torch.save({k: v for k, v in state.items() if v is not None or k == "network"}, file)
+    (out / "results.csv").unlink()
+    with pytest.raises(InputError, match=f"is damaged .{told}"):
+        train(gap, grid, out)
+    assert untimed(train(gap, grid, out, force=True)) == untimed(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("results.csv", b"protocol,method,size,seed,split\n\xff,a,1,2,b\n"),
+        ("study.json", b"[]"),
+        ("study.json", b'{"protocols": 3}'),
+    ],
+)
+def test_a_damaged_file_is_named_and_left_alone(
+    gap: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    out = tmp_path / "out"
+    grid = Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",))
+    train(gap, grid, out)
+    (out / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name} cannot be read"):
+        train(gap, grid, out)
+    assert (out / name).read_bytes() == content

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from gdpnet.study.training import Grid, train
+from gdpnet.study.training import Data, Grid, train
+from gdpnet.study.training._objective import Objective
 from gdpnet.study.training._together import stacked
 
 MODEL = """
@@ -149,3 +150,17 @@ def test_networks_that_cannot_stand_side_by_side() -> None:
     together = stacked(usual, x)
     assert together is not None
     torch.testing.assert_close(together(x)[:, 1], usual[1](x[:, 1]))
+
+
+def test_a_weighted_mean_is_no_mean_whatever_comes_first() -> None:
+    weight = torch.tensor([1.0, 5.0], dtype=torch.float64)
+
+    def loss(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(y, target, weight=weight)
+
+    y = torch.randn(1, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    summed = Objective(loss).summed(3)
+    for target in ([0, 0, 0], [0, 1, 1], [0, 0, 0]):
+        data = Data(y, None, torch.tensor([target]))
+        alone = sum(loss(y[:, k], data.target[:, k]) for k in range(3))
+        assert float(summed(torch.nn.Identity(), data)) == pytest.approx(float(alone), rel=1e-12)

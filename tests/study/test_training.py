@@ -10,7 +10,17 @@ import torch
 
 from gdpnet import Plan
 from gdpnet.errors import InputError
-from gdpnet.study import METHODS, Grid, Stage, StudyFolder, Task, load_model, method_named, train
+from gdpnet.study import (
+    METHODS,
+    Grid,
+    Protocol,
+    Stage,
+    StudyFolder,
+    Task,
+    load_model,
+    method_named,
+    train,
+)
 from gdpnet.study.training import _training
 from gdpnet.study.training._objective import Objective
 from gdpnet.study.training._order import planned_order
@@ -156,6 +166,12 @@ def test_same_steps_for_all_methods_of_the_converged_protocol(gap: Path, tmp_pat
     steps = {row["method"]: row["train_steps"] for row in rows}
     assert steps["base"] == steps["penalty"] == steps["inference"] == 9
     assert steps["dnf"] == steps["cnf"] == steps["finetuned-penalty"] == 9 + 12
+
+
+@pytest.mark.parametrize(("share", "held"), [(0.2, 1), (0.9, 1), (0.0, 0)])
+def test_of_two_samples_one_is_trained_on(share: float, held: int) -> None:
+    stage = Stage(batch=1, rate=1e-3, steps=1)
+    assert Protocol(stage, stage, validation=share).held_back(2) == held
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3])

@@ -27,7 +27,8 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
         f"{', '.join(map(str, results.sizes))}, {_tables.seeds_told(results)}. All methods of a "
         "seed share the backbone, the samples and their order. CSAT is the share of test samples "
         "whose output satisfies the active rules, the global constraints and the bounds within "
-        "1e-6; 'rules only' leaves constraints and bounds out, as the paper counts. Gradients "
+        "1e-6; 'conflict-free' counts the samples that some output could satisfy, and 'rules only' "
+        "leaves constraints and bounds out, as the paper counts. Gradients "
         f"through projections: {study.get('gradient', '')}."
     )
     for protocol in results.protocols:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from gdpnet.study.report._results import Results, Statistic
 
-SATISFACTION = {"csat": "CSAT", "csat_rules": "CSAT, rules only"}
+SATISFACTION = {
+    "csat": "CSAT",
+    "csat_conflict_free": "CSAT, conflict-free",
+    "csat_rules": "CSAT, rules only",
+}
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,15 @@ class Table:
 
 
 def quality(results: Results, protocol: str, size: int) -> Table:
-    """Every method at one size: the task's metrics and rule satisfaction on each test split."""
+    """Every method at one size: the task's metrics and rule satisfaction on each test split.
+
+    Conflict-free samples have a column of their own where some samples are not.
+    """
     where = {"protocol": protocol, "size": size}
+    conflicts = any(row.get("conflict_free", 0) < row.get("samples", 0) for row in results.rows)
+    shares = [name for name in SATISFACTION if conflicts or name != "csat_conflict_free"]
     columns = [
-        (metric, split) for metric in (*results.metrics, *SATISFACTION) for split in results.splits
+        (metric, split) for metric in (*results.metrics, *shares) for split in results.splits
     ]
     methods = [m for m in results.methods if size in results.sizes_of(m, protocol)]
     rows = tuple(
@@ -58,8 +67,8 @@ def quality(results: Results, protocol: str, size: int) -> Table:
 
 
 def overhead(results: Results, protocol: str) -> Table:
-    """What every method costs: training and inference, at the largest size."""
-    size = max(results.sizes)
+    """What every method costs: training and inference, at the protocol's largest size."""
+    size = max(row["size"] for row in results.rows if row["protocol"] == protocol)
     split = results.splits[0]
     columns = {
         "epoch_seconds": ("training, s an epoch", 1.0),

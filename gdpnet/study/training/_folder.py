@@ -108,8 +108,10 @@ class StudyFolder:
             )
         try:
             found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(found, dict) or not isinstance(found.get("protocols"), dict):
+                raise ValueError("it names no protocols")
             return found
-        except (ValueError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise InputError(f"{file} cannot be read ({error}). Restore or delete it.") from None
 
     # ---- the table -----------------------------------------------------------------------
@@ -118,15 +120,20 @@ class StudyFolder:
         """All rows; numbers as numbers, NaN where a cell is empty."""
         if not self.table.exists():
             return []
-        with self.table.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
+        try:
+            reader = csv.DictReader(io.StringIO(self.table.read_text(encoding="utf-8"), newline=""))
             missing = [key for key in KEYS if key not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(
-                    f"{self.table} is no table of results: it has no column "
-                    f"{', '.join(missing)}. Restore it, or give another folder."
-                )
-            return [self._typed(row, line) for line, row in enumerate(reader, 2)]
+            rows = list(enumerate(reader, 2))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(
+                f"{self.table} cannot be read ({error}). Restore it, or give another folder."
+            ) from None
+        if missing:
+            raise InputError(
+                f"{self.table} is no table of results: it has no column "
+                f"{', '.join(missing)}. Restore it, or give another folder."
+            )
+        return [self._typed(row, line) for line, row in rows]
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows; the whole table is replaced at once."""
@@ -172,8 +179,13 @@ class StudyFolder:
         torch.save(dict(state), payload)
         _replace(file, payload.getvalue())
 
-    def load(self, file: Path) -> dict[str, Any] | None:
-        """A checkpoint, None where there is none; refuses a damaged one unless forced."""
+    def load(self, file: Path, like: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """A checkpoint, None where there is none; refuses a damaged one unless forced.
+
+        Args:
+            file: the checkpoint.
+            like: what it should look like: the state of a training that is to go on from it.
+        """
         if not file.exists():
             return None
         try:
@@ -183,8 +195,9 @@ class StudyFolder:
             if broken is not None:
                 raise ValueError(f"the check sum of {broken} is wrong")
             state: dict[str, Any] = torch.load(file, weights_only=True)
-            if not isinstance(state, dict) or "network" not in state:
+            if not isinstance(state, dict) or not isinstance(state.get("network"), dict):
                 raise ValueError("it holds no network")
+            _check_like(state, like or {})
             return state
         except OSError:
             raise
@@ -197,6 +210,18 @@ class StudyFolder:
                 f"The checkpoint {file} is damaged ({reason}). Delete it, or pass --force, to "
                 "train it anew; nothing was changed."
             ) from None
+
+
+def _check_like(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
+    missing = [key for key in like if key not in state]
+    if missing:
+        raise ValueError(f"it holds no {', '.join(missing)}")
+    if "network" in like:
+        own, other = (
+            {name: weight.shape for name, weight in one["network"].items()} for one in (state, like)
+        )
+        if own != other:
+            raise ValueError("its network is another one")
 
 
 def _replace(file: Path, content: bytes) -> None:

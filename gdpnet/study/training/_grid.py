@@ -6,18 +6,20 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.sensitivity.gradients import sensitivity_of
 from gdpnet.study._models import load_model
 from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
 from gdpnet.study.training._task import Task
+from gdpnet.study.training._trial import try_out
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ def _refuse_unknown(task: Task, grid: Grid) -> None:
         task.layer(task.method(name), grid.gradient)
     for seed in grid.seeds:
         task.training(max(grid.sizes), seed)
+    try_out(task)
 
 
 def _spread(
@@ -198,18 +201,28 @@ def _spread(
         running: set[Future[None]] = {
             pool.submit(_work, model, unit, folder, grid.gradient, save_every) for unit in units
         }
+        failures: list[BaseException] = []
         try:
             while running:
                 ended, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 while not queue.empty():
                     arrived(queue.get())
-                for future in ended:
-                    future.result()
+                failures += [error for future in ended if (error := future.exception())]
+                if failures:
+                    # What is under way ends, and its rows are kept; nothing else begins.
+                    running = {future for future in running if not future.cancel()}
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
         while not queue.empty():
             arrived(queue.get())
+    if failures:
+        if isinstance(failures[0], BrokenProcessPool):
+            raise SolverError(
+                "A process of the study was killed from outside, perhaps for want of memory. The "
+                "same command goes on from here; fewer --jobs need less memory."
+            ) from None
+        raise failures[0]
 
 
 # Of a worker: where its rows go, and models it has loaded.

@@ -10,6 +10,10 @@ from torch import nn
 from gdpnet.study.training._methods import Method
 from gdpnet.study.training._task import Data, Task
 
+# Batches at which a loss is tried for being a mean over samples: a weighted one is, by chance,
+# where all samples have the same weight.
+_LOOKS = 64
+
 
 class Objective:
     """The loss of a method.
@@ -46,20 +50,21 @@ class Objective:
             networks: how many.
         """
         loss, penalty = self._loss, self._penalty
-        is_mean: bool | None = None
+        is_mean, looks = True, 0
 
         def losses(y: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            nonlocal is_mean
-            if is_mean is not False:
+            nonlocal is_mean, looks
+            if is_mean:
                 # Most losses are means over samples: one call instead of one for each network.
                 total = networks * loss(y.flatten(0, 1), target.flatten(0, 1))
-                if is_mean:
+                if looks == _LOOKS:
                     return total
-            each = [loss(y[:, k], target[:, k]) for k in range(networks)]
-            summed = torch.stack(each).sum()
-            if is_mean is None:
-                is_mean = networks > 1 and torch.allclose(total, summed, rtol=1e-12, atol=0.0)
-            return summed
+                looks += 1
+            summed = torch.stack([loss(y[:, k], target[:, k]) for k in range(networks)]).sum()
+            if is_mean:
+                is_mean = torch.allclose(total, summed, rtol=1e-12, atol=0.0)
+            # What a training that goes on returns here, too.
+            return total if is_mean else summed
 
         def penalties(y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
             assert penalty is not None

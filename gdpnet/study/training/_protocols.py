@@ -84,8 +84,8 @@ class Protocol:
             raise InputError("Protocol: check_every needs validation samples: set validation.")
 
     def held_back(self, size: int) -> int:
-        """How many of so many samples are kept back for validation."""
-        return max(1, round(self.validation * size)) if self.validation else 0
+        """How many of so many samples are kept back for validation; one at least is not."""
+        return min(size - 1, max(1, round(self.validation * size))) if self.validation else 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for a file."""

@@ -119,14 +119,14 @@ class CellRun:
     ) -> dict[str, Any]:
         """Bring a network to the end of a stage: from its checkpoint, or by training."""
         cell, folder, file = self.cell, self.folder, self._file(chain)
-        done = folder.load(file)
+        done = folder.load(file, {"network": network.state_dict(), "step": 0, "seconds": 0.0})
         if done is not None:
             network.load_state_dict(done["network"])
             return done
         held = self._held if stage.check_every else None
         training = Training(network, objective, stage, self._data, held, cell.seed, number)
         under_way = file.with_suffix(".running.pt")
-        state = folder.load(under_way)
+        state = folder.load(under_way, training.state())
         if state is not None:
             training.restore(state)
         training.run(self._pause(under_way, chain))
@@ -196,7 +196,7 @@ def _train_together(runs: Sequence[CellRun], method: Method) -> None:
                 return
             joined = "-".join(map(str, seeds))
             under_way = runs[0]._file(f"{chain}@{joined}").with_suffix(".running.pt")
-            state = folder.load(under_way)
+            state = folder.load(under_way, training.state())
             if state is not None:
                 training.restore(state)
             training.run(runs[0]._pause(under_way, f"{chain}, seeds {joined}"))

@@ -16,7 +16,7 @@ from gdpnet.nn._penalty import RulePenalty
 from gdpnet.nn._scaling import RuleInputs
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import Status, project
-from gdpnet.study._models import LoadedModel
+from gdpnet.study._models import LoadedModel, guarded
 from gdpnet.study.training._methods import Method, method_named
 from gdpnet.study.training._protocols import Protocol, protocol_named
 
@@ -85,12 +85,30 @@ class Task:
         self.rules: RuleModel = model.build()
         self.loss: Callable[..., torch.Tensor] = self._own("loss", torch.nn.functional.mse_loss)
         self.metrics: Callable[..., Mapping[str, Any]] = self._own("metrics", _mean_squared_error)
-        self.test_seeds: dict[str, int] = dict(self._own("TEST_SEEDS", {"iid": 2}))
+        self.test_seeds: dict[str, int] = self._named("TEST_SEEDS", int, {"iid": 2})
+        if not self.test_seeds:
+            raise ModelFileError(f"{self.path}: TEST_SEEDS: expected at least one split, got none.")
         self._test_size: int = self._own("TEST_SIZE", 2000)
+        if not isinstance(self._test_size, int) or self._test_size < 1:
+            raise ModelFileError(
+                f"{self.path}: TEST_SIZE: expected a whole number >= 1, got {self._test_size!r}."
+            )
+        self._methods: dict[str, Method] = self._named("METHODS", Method)
+        self._protocols: dict[str, Protocol] = self._named("PROTOCOLS", Protocol)
         self._rule_inputs = RuleInputs(self.rules.input_names, self._own("rule_inputs", None))
         self._tests: dict[str, Data] = {}
         self._layers: dict[tuple[str, Any], nn.Module | None] = {}
         self._conflict_free: dict[str, torch.Tensor] = {}
+
+    @property
+    def own_loss(self) -> bool:
+        """Whether the file defines its loss."""
+        return hasattr(self._module, "loss")
+
+    @property
+    def own_metrics(self) -> bool:
+        """Whether the file defines its metrics."""
+        return hasattr(self._module, "metrics")
 
     @cached_property
     def penalty(self) -> nn.Module:
@@ -99,20 +117,26 @@ class Task:
 
     def method(self, name: str) -> Method:
         """A method by name, the file's own included."""
-        return method_named(name, self._own("METHODS", {}))
+        return method_named(name, self._methods)
 
     def protocol(self, name: str) -> Protocol:
         """A protocol by name, the file's own included."""
-        return protocol_named(name, self._own("PROTOCOLS", {}))
+        return protocol_named(name, self._protocols)
 
     def training(self, size: int, seed: int) -> Data:
-        """So many training samples; raises where the file has fewer."""
+        """So many training samples; raises where the file gives fewer, or more."""
         data = self._drawn(size, "train", seed)
         if len(data) < size:
             raise ModelFileError(
                 f"{self.path}: a training size of {size} was asked for, but "
                 f"sample({size}, split='train', seed={seed}) has {len(data)} rows. Ask for at most "
                 "that."
+            )
+        if len(data) > size:
+            raise ModelFileError(
+                f"{self.path}: sample({size}, split='train', seed={seed}) returned {len(data)} "
+                f"rows. It should return as many as asked for: end it with `return x[:n], "
+                "target[:n]`."
             )
         return data
 
@@ -172,7 +196,32 @@ class Task:
         }
 
     def _own(self, name: str, usual: Any) -> Any:
-        return getattr(self._module, name, usual)
+        """What the file defines under a name; its functions tell where they fail."""
+        if not hasattr(self._module, name):
+            return usual
+        found = getattr(self._module, name)
+        return guarded(self.path, name, found) if callable(found) else found
+
+    def _named(self, name: str, kind: type, usual: Any = None) -> dict[str, Any]:
+        """A dict of the file, from names to values of a kind."""
+        found = self._own(name, usual or {})
+        if not isinstance(found, Mapping):
+            raise ModelFileError(
+                f"{self.path}: {name}: expected a dict, got {type(found).__name__}."
+            )
+        for key, value in found.items():
+            if not isinstance(key, str) or not isinstance(value, kind):
+                raise ModelFileError(
+                    f"{self.path}: {name}: expected names and a {kind.__name__} for each, got "
+                    f"{key!r}: {value!r}."
+                )
+            # Results are filed under the one and looked for under the other.
+            if isinstance(value, Method) and value.name != key:
+                raise ModelFileError(
+                    f"{self.path}: {name}: {key!r} is called {value.name!r} itself. Give both the "
+                    "same name."
+                )
+        return dict(found)
 
     def _drawn(self, n: int, split: str, seed: int) -> Data:
         drawn = self._sample(n, split=split, seed=seed)
@@ -181,12 +230,32 @@ class Task:
                 f"{self.path}: sample() should return x and target, but returned "
                 f"{type(drawn).__name__}. End it with `return x, target`."
             )
-        x, target = (_as_double(part) for part in drawn)
+        try:
+            x, target = (_as_double(part) for part in drawn)
+        except (TypeError, ValueError, RuntimeError):
+            kinds = " and ".join(type(part).__name__ for part in drawn)
+            raise ModelFileError(
+                f"{self.path}: sample() should return x and target as tensors or arrays of "
+                f"numbers, but returned {kinds}."
+            ) from None
+        if x.ndim < 2 or not target.ndim:
+            raise ModelFileError(
+                f"{self.path}: sample() should return x with a row for each sample, n x features, "
+                f"and target with n; got shapes {tuple(x.shape)} and {tuple(target.shape)}."
+            )
         if len(x) != len(target) or not len(x):
             raise ModelFileError(
                 f"{self.path}: sample({n}, split={split!r}, seed={seed}) returned {len(x)} rows of "
                 f"x and {len(target)} of target; both should have the same number, at least one."
             )
+        for part, what in ((x, "x"), (target, "target")):
+            bad = ~part.isfinite().flatten(1).all(1) if part.ndim > 1 else ~part.isfinite()
+            if bad.any():
+                raise ModelFileError(
+                    f"{self.path}: sample({n}, split={split!r}, seed={seed}) returned NaN or "
+                    f"infinity in {what}, in {int(bad.sum())} of {len(part)} rows, the first of "
+                    f"them row {int(bad.nonzero()[0])}. Leave these rows out, or mend them."
+                )
         return Data(x, self._rule_inputs(x), target)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from gdpnet.errors import ZeroGradientWarning
+from gdpnet.errors import InputError, ZeroGradientWarning
 from gdpnet.study.training._objective import Objective
 from gdpnet.study.training._protocols import Stage
 from gdpnet.study.training._task import Data
@@ -93,6 +93,12 @@ class Training:
                     pause(self)
         if self._best:
             self.network.load_state_dict(self._best)
+        if not all(bool(weight.isfinite().all()) for weight in self.network.parameters()):
+            raise InputError(
+                f"Training diverged: after {self.step} steps at a learning rate of "
+                f"{self.stage.rate:g} weights are NaN or infinite. Lower the protocol's rate, or "
+                "scale the network's inputs and outputs."
+            )
 
     def state(self) -> dict[str, Any]:
         """All that going on needs, as tensors and plain values."""
