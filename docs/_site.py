@@ -30,13 +30,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, and write out the folders that `nav` names."""
     report = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "benchmarks.md", content=report))
+    for picture in sorted((ROOT / "benchmarks/results").glob("*.png")):
+        name = f"results/{picture.name}"
+        files.append(File.generated(config, name, content=picture.read_bytes()))
     for notebook in NOTEBOOKS:
         text, found = MarkdownExporter().from_filename(
             notebook, resources={"unique_key": notebook.stem}
         )
         files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=text))
-        for name, picture in found["outputs"].items():
-            files.append(File.generated(config, f"tutorials/{name}", content=picture))
+        for name, drawn in found["outputs"].items():
+            files.append(File.generated(config, f"tutorials/{name}", content=drawn))
     entries = [_written_out(entry, files) for entry in config.nav or ()]
     config.nav = [entry for entry in entries if entry]
     return files
