@@ -23,20 +23,23 @@ from matplotlib import pyplot
 
 import gdpnet
 from gdpnet.bio import explain_cells
+from gdpnet.plot import _style as style
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "pbmc.md"
 SHOWN = ("csat_conflict_free", "ties")
 
-COLOURS = {
-    "base": "#555555",
-    "penalty": "#c77d0a",
-    "finetuned-penalty": "#e0b040",
-    "inference": "#7a3fb0",
-    "cnf": "#1b7fbd",
-    "dnf": "#b8232f",
-    "dnf-relaxed": "#e58a92",
-    "rules": "#3a8f4d",
+# As in the pictures of the cooling study: colours that are told apart without colour vision, and
+# markers that say the same.
+LOOKS = {
+    "base": (style.INK, "o"),
+    "penalty": (style.ORANGE, "s"),
+    "finetuned-penalty": (style.VERMILION, "D"),
+    "inference": (style.SKY, "^"),
+    "cnf": (style.GREEN, "v"),
+    "dnf": (style.BLUE, "*"),
+    "dnf-relaxed": (style.PURPLE, "P"),
+    "rules": (style.QUIET, "X"),
 }
 
 
@@ -273,7 +276,7 @@ def draw_sizes(study: Study, file: Path) -> None:
         (axes[1], "csat_conflict_free", 4, "CSAT, conflict-free cells"),
     )
     for ax, measure, column, title in panels:
-        for method, colour in COLOURS.items():
+        for method, (colour, marker) in LOOKS.items():
             spreads = [(size, study.spread(method, size, measure)) for size in study.sizes]
             known = [(size, spread) for size, spread in spreads if spread is not None]
             if known:
@@ -283,14 +286,17 @@ def draw_sizes(study: Study, file: Path) -> None:
                     [spread.deviation for _, spread in known],
                     color=colour,
                     label=NAMES[method],
-                    marker="o",
-                    markersize=4,
+                    marker=marker,
+                    markersize=6,
                     capsize=2,
                     linewidth=1.6,
                 )
             if method in PAPER:
                 paper = [row[column] for row in PAPER[method]]
-                ax.plot(PAPER_SIZES, paper, color=colour, linestyle=":", linewidth=1.1)
+                ax.plot(
+                    PAPER_SIZES, paper, color=colour, linestyle=":", linewidth=1.1,
+                    marker=marker, markersize=3,
+                )  # fmt: skip
         ax.set_xscale("log")
         ax.set_xticks(study.sizes, [str(size) for size in study.sizes])
         ax.minorticks_off()
