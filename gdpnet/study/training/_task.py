@@ -159,13 +159,13 @@ class Task:
         """The projection of a method, made once: planning takes longer than a short training."""
         key = method.name, gradient
         if key not in self._layers:
-            self._layers[key] = method.layer(self.rules, self._planning_inputs, gradient)
+            self._layers[key] = method.layer(self.rules, self._training_draw.rule_x, gradient)
         return self._layers[key]
 
     @cached_property
-    def _planning_inputs(self) -> torch.Tensor | None:
-        """Inputs of the rules that plans are made for, without any target."""
-        return self._drawn(_PLANNING, "train", 0).rule_x
+    def _training_draw(self) -> Data:
+        """Some training samples: plans are made for their inputs, without any target."""
+        return self._drawn(_PLANNING, "train", 0)
 
     def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
         """The backbone, the same for all methods of a seed.
@@ -188,11 +188,13 @@ class Task:
     def fingerprint(self) -> dict[str, str]:
         """What a study's results depend on: rules, backbone and data, each as a short digest."""
         network = self.new_network(0)
-        tests = [self.test(split) for split in self.test_seeds]
+        # Training samples too, or an edit of what they are drawn from would mix two studies.
+        drawn = [self._training_draw, *(self.test(split) for split in self.test_seeds)]
+        parts = [part for data in drawn for part in (data.x, data.rule_x, data.target)]
         return {
             "rules": self.rules.fingerprint[:16],
             "network": _digest([repr(network), *network.state_dict().values()]),
-            "data": _digest([*self.test_seeds, *(t for d in tests for t in (d.x, d.target))]),
+            "data": _digest([*self.test_seeds, *parts]),
         }
 
     def _own(self, name: str, usual: Any) -> Any:
