@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from gdpnet._extras import need
 from gdpnet.errors import InputError
 
 
@@ -17,12 +17,7 @@ def package(name: str, needed_by: str) -> Any:
         name: the package.
         needed_by: the function that needs it.
     """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(
-            f"{needed_by} needs {name}, which is not installed. pip install 'gdpnet[bio]'"
-        ) from None
+    return need(name, "bio", f"{needed_by} needs")
 
 
 def check_anndata(adata: Any, needed_by: str) -> None:

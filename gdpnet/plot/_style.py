@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gdpnet.errors import InputError
+from gdpnet._extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,12 +46,7 @@ def series(k: int) -> Series:
 
 def axes_of(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
     """The axes to draw on: a new figure where none are given."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise InputError(
-            "Pictures need matplotlib, which is not installed. pip install 'gdpnet[plot]'"
-        ) from None
+    pyplot = need("matplotlib.pyplot", "plot", "Pictures need")
     if ax is None:
         _, ax = pyplot.subplots(figsize=figsize, layout="constrained")
     return ax

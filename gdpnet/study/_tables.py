@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet._extras import need
 from gdpnet.errors import InputError
-from gdpnet.study._extras import need
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ class TableReader:
     """
 
     def __init__(self, path: Path, numbers: Sequence[str], as_text: bool, delimiter: str) -> None:
-        need("pyarrow")
+        need("pyarrow", "study")
         self.path = path
         self._csv = kind_of(path) == ".csv"
         if not path.is_file():

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gdpnet._extras import need
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.status import Status
-from gdpnet.study._extras import need
 from gdpnet.study._measured import Measured, Samples, Spread, measure
 from gdpnet.study._numbers import number, percent
 from gdpnet.study._relaxations import parse_all, usual_relaxations
@@ -149,7 +149,7 @@ class Comparison:
             row |= {"csat": one.csat, "csat_conflict_free": one.csat_conflict_free}
             row |= {status.name.lower(): one.statuses.get(status, 0) for status in Status}
             rows.append(row | {"note": one.note})
-        return need("pandas").DataFrame(rows)
+        return need("pandas", "study").DataFrame(rows)
 
     @cached_property
     def per_rule(self) -> DataFrame:
@@ -164,7 +164,7 @@ class Comparison:
             for label, shares in self.shares().items()
             for (rule, active), share in zip(self.activity(), shares, strict=True)
         ]
-        return need("pandas").DataFrame(rows)
+        return need("pandas", "study").DataFrame(rows)
 
     def activity(self) -> list[tuple[str, float]]:
         """Rules, global constraints and all together, and how often each applies."""

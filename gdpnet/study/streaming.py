@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet._extras import need
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
@@ -18,7 +19,6 @@ from gdpnet.solve._arguments import check_choice, check_count
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
-from gdpnet.study._extras import need
 from gdpnet.study._relaxations import parse
 from gdpnet.study._tables import TableReader, kind_of, numbers_of, table_writer
 
@@ -121,7 +121,7 @@ def project_file(
         a,4.5,3,PROJECTED,1.5
         b,8,8,SATISFIED,0
     """
-    need("pyarrow")
+    need("pyarrow", "study")
     check_choice("on_invalid", on_invalid, ("mark", "raise"))
     check_count("chunk", chunk)
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
