@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 import torch
 from problems import label_groups, random_rules
-from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.bio import marker_rules
 from gdpnet.convexify.program._layouts import Layouts
 from gdpnet.convexify.program._products import products
 from gdpnet.convexify.program._room import Room
@@ -29,21 +28,6 @@ MOST_PRODUCTS = 2048
 TIES = 32
 STRESS = tuple(range(1, 11))
 
-CELL_TYPES = (
-    "CD4 T", "CD14 monocyte", "B", "CD8 T", "NK", "FCGR3A monocyte", "dendritic", "megakaryocyte",
-)  # fmt: skip
-MARKERS = {  # marker: threshold of its scaled expression, and cell types of which one is probable
-    "LTB": (0.0, (0, 3, 2)),
-    "TYROBP": (0.0, (1, 5, 6, 4)),
-    "CST3": (0.0, (1, 5, 6, 7)),
-    "CD79": (0.0, (2, 5)),
-    "NKG7": (0.0, (4, 3)),
-    "FCGR3A": (0.0, (5, 4)),
-    "HLA": (0.0, (2, 6, 1, 5)),
-    "PPBP": (0.5, (7,)),
-    "FCER1A": (0.5, (6,)),
-}
-
 
 def names() -> list[str]:
     """All cases, in the order they are run."""
@@ -56,7 +40,7 @@ def rules_of(source: tuple[str, dict[str, Any]]) -> gdpnet.RuleModel:
     name, options = source
     if name in ("cooling", "stress"):
         return load_model(MODELS / name).build(**options)
-    return {"pbmc": marker_rules, "random": _random_rules, "groups": _group_rules}[name]()
+    return {"pbmc": _marker_rules, "random": _random_rules, "groups": _group_rules}[name]()
 
 
 def make(name: str, count: int, seed: int = 0, bare: bool = False) -> Problem:
@@ -109,11 +93,11 @@ def _stress(name: str, k: int, count: int, seed: int, bare: bool) -> Problem:
 
 def _pbmc(name: str, count: int, seed: int, bare: bool) -> Problem:
     """Expression such that a marker is high in a quarter of the cells; no contradictory cell."""
-    rules = marker_rules()
+    rules = _marker_rules()
     rng = np.random.default_rng(seed)
     many = 4 * (count + TIES) if name == "pbmc" else 40_000
-    x = rng.normal(-0.67, 1.0, (many, len(MARKERS)))
-    logits = 2.0 * rng.normal(size=(len(x), len(CELL_TYPES)))
+    x = rng.normal(-0.67, 1.0, (many, len(rules.input_names)))
+    logits = 2.0 * rng.normal(size=(len(x), len(rules.output_names)))
     yhat = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     status = gdpnet.project(rules, _tensor(yhat), _tensor(x)).status
     chosen = np.flatnonzero(status.numpy() != int(gdpnet.Status.CONFLICT))
@@ -130,18 +114,13 @@ def _most_frequent(active: Array, count: int) -> Array:
     return np.flatnonzero(which.ravel() == counts.argmax())
 
 
-def marker_rules() -> gdpnet.RuleModel:
-    """Probabilities of eight cell types; a high marker makes one of its types probable."""
-    m = pyo.ConcreteModel("pbmc")
-    m.expression = pyo.Param(list(MARKERS), mutable=True, initialize=0.0)
-    m.y = pyo.Var(range(len(CELL_TYPES)), bounds=(0, 1))
-    m.simplex = pyo.Constraint(expr=sum(m.y.values()) == 1)
-    m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
-    for marker, (threshold, types) in MARKERS.items():
-        rule = Disjunction(expr=[[m.y[j] >= 0.5] for j in types])
-        m.add_component(f"{marker}_high", rule)
-        m.active_when[rule] = m.expression[marker] >= threshold
-    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.expression])
+def _marker_rules() -> gdpnet.RuleModel:
+    """The loose rules of models/pbmc, which needs the cells only to know their genes."""
+    module = load_model(MODELS / "pbmc").module
+    rules: gdpnet.RuleModel = marker_rules(
+        module.RULE_SETS["C"].markers, module.CLASSES, tau=None, rho=module.RHO
+    ).rules
+    return rules
 
 
 def _random_rules() -> gdpnet.RuleModel:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gdpnet.bio._extra import check_anndata, name_unknown, package
-from gdpnet.bio._markers import MarkerRules
+from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
 from gdpnet.solve import Projection, Status, project
 
@@ -57,6 +57,7 @@ def apply_rules(adata: Any, markers: MarkerRules, proba: Any, **keywords: Any) -
         [0.6, 0.0, 0.4]
     """
     check_anndata(adata, "apply_rules")
+    check_markers(markers, "apply_rules")
     anndata, pandas = package("anndata", "apply_rules"), package("pandas", "apply_rules")
     if adata.is_view and adata.isbacked:
         raise InputError(

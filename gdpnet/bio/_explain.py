@@ -10,7 +10,7 @@ import numpy as np
 
 from gdpnet.bio._cells import most_probable, predictions
 from gdpnet.bio._extra import check_anndata, name_unknown, package
-from gdpnet.bio._markers import MarkerRules
+from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
 from gdpnet.solve import Status, project
 
@@ -48,6 +48,7 @@ def explain_cells(
         ['T 0.70', 'B 0.60', 'breaks it by 0.3', 'B 0.30 -> 0.60']
     """
     check_anndata(adata, "explain_cells")
+    check_markers(markers, "explain_cells")
     pandas = package("pandas", "explain_cells")
     rows = _rows(adata, cells)
     predicted = predictions(adata, markers.classes, proba)[rows]

@@ -322,6 +322,15 @@ def _model(markers: Sequence[MarkerRule], classes: Sequence[str]) -> RuleModel:
     return RuleModel(m, outputs=[m.p], inputs=[m.expression])
 
 
+def check_markers(markers: Any, needed_by: str) -> None:
+    """Refuse what is no set of marker rules: arguments in another order, or a bare dict."""
+    if not isinstance(markers, MarkerRules):
+        raise InputError(
+            f"{needed_by}: markers: expected what gdpnet.bio.marker_rules returns, got a "
+            f"{type(markers).__name__}. The arguments are adata, markers, and then the rest."
+        )
+
+
 def _missing(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 

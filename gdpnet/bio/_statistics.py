@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gdpnet.bio._extra import check_anndata, name_unknown, package
-from gdpnet.bio._markers import MarkerRules
+from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
 from gdpnet.solve import Status, project
 
@@ -71,6 +71,7 @@ def marker_statistics(adata: Any, markers: MarkerRules, labels: str) -> MarkerSt
         [1.0, 0.5]
     """
     check_anndata(adata, "marker_statistics")
+    check_markers(markers, "marker_statistics")
     pandas = package("pandas", "marker_statistics")
     truth = _truth(adata, markers.classes, labels)
     x = markers.expression(adata)

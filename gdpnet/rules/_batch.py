@@ -145,8 +145,10 @@ def flat(value: torch.Tensor) -> torch.Tensor:
 
 def as_array(value: torch.Tensor) -> np.ndarray:
     """A tensor as a contiguous array, without its graph."""
-    if value.requires_grad or not value.is_cpu:
-        value = value.detach().cpu()
+    if value.requires_grad:
+        value = value.detach()
+    if not value.is_cpu:
+        value = value.cpu()
     return np.ascontiguousarray(value.numpy())
 
 

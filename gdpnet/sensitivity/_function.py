@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,9 @@ from torch.autograd.function import once_differentiable
 from gdpnet.errors import ZeroGradientWarning
 from gdpnet.rules._batch import as_array, flat
 from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity.gradients import Backward
+
+if TYPE_CHECKING:
+    from gdpnet.sensitivity.gradients import Backward
 
 
 class Solution:

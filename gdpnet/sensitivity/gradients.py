@@ -9,10 +9,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
+from gdpnet.sensitivity._function import Solution
+from gdpnet.solve._exact import engine_of
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._results import Array, Options, Results
 from gdpnet.solve.status import Status
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Instance, Solved
 
 
-_SATISFIED, _PROJECTED, _CONFLICT, _ERROR = map(
-    int, (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT, Status.ERROR)
-)
+_SATISFIED, _CONFLICT, _ERROR = map(int, (Status.SATISFIED, Status.CONFLICT, Status.ERROR))
 
 
 class Projected(NamedTuple):
@@ -63,6 +64,10 @@ class Sensitivity(ABC):
     def backward(self, projected: Projected) -> Backward:
         """The derivative of a batch."""
 
+    def derivative(self, *projected: Any) -> Derivative:
+        """The derivative of a batch, made when it is needed; arguments as of `Projected`."""
+        return Derivative(self, Projected(*projected))
+
 
 @dataclass(frozen=True)
 class Vertex(Sensitivity):
@@ -85,14 +90,11 @@ class Vertex(Sensitivity):
 
     def backward(self, projected: Projected) -> Backward:
         """The derivative of a batch."""
-        if projected.relaxation != "dnf":
-            return projected.results.derivative
-        from gdpnet.solve.exact import FaceJacobian, FactoredJacobian
-
-        _, instance, solved = exact_solution(projected)
-        if projected.options.tie == "least_norm":
-            return FaceJacobian(instance, solved, projected.yhat, projected.options.weights)
-        return FactoredJacobian(instance, solved, projected.rules.data.outputs)
+        written_out = projected.results.derivative  # of the very vertex that was returned
+        if projected.relaxation != "dnf" or written_out is not None:
+            return written_out
+        engine, instance, solved = exact_solution(projected)
+        return engine.jacobian(instance, solved, projected.yhat, projected.options)
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,6 @@ class Mixed(Sensitivity):
 
 def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]:
     """The exact engine's own answer with its dictionaries, solved for where it was not asked."""
-    from gdpnet.solve._exact import engine_of
-
     engine, results = engine_of(projected.rules), projected.results
     instance, solved = results.instance, results.dictionaries()
     if instance is None or solved is None:
@@ -274,14 +274,24 @@ class Derivative:
             self._backward = self.sensitivity.backward(self.projected)
         return self._backward
 
+    def attach(self, y: torch.Tensor, yhat: Any, x: Any, seconds: dict[str, float]) -> torch.Tensor:
+        """Outputs as a function of prediction and inputs in torch's graph.
+
+        Args:
+            y: outputs in the caller's shape and type.
+            yhat: prediction as given, `... x d`.
+            x: inputs as given, `... x p` or `p`; None where there are none.
+            seconds: where the time of the backward pass is added.
+        """
+        return Solution(self.projected.rules, y, self, seconds).attach(yhat, x)
+
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         results = self.projected.results
-        status = results.status
-        finished = results.plain and results.unfinished is False
-        if finished and not np.count_nonzero(status > _PROJECTED):
+        if results.plain:
             plain: Gradients = self.backward.vjp(gradient)
             return plain
+        status = results.status
         unusable = status == _ERROR
         passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable
         passed |= results.unfinished

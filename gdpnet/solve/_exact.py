@@ -154,7 +154,6 @@ def solve(
         solver=solver,
         missing=np.zeros(len(yhat), dtype=bool),
         instance=instance,
-        plain=engine.plain,
         solved=solved,
         replay=lambda: engine.project(instance, yhat, options, detailed=True),
     )
@@ -162,6 +161,7 @@ def solve(
     if solved.unproved is not None:
         results.least_norm = ~solved.unproved & ~rest
     if not np.count_nonzero(rest):
+        results.plain = engine.plain
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid

@@ -127,13 +127,16 @@ class Projector:
             results.status[invalid] = Status.ERROR
             results.y = np.where(invalid[:, None], np.nan, results.y)
             results.solver[invalid] = 0
+            results.plain = False
         if self.on_conflict == "raise":
             conflict = results.status == Status.CONFLICT
             if conflict.any():
                 raise ConflictError(_conflict_message(rules, inputs, conflict))
         derivative = None
-        if self.sensitivity is not None:
-            derivative = self._derivative(inputs, predictions, results, options)
+        if sensitivity is not None:
+            derivative = sensitivity.derivative(
+                rules, self.relaxation, inputs, predictions, results, options
+            )
             if self.forward == "qp":
                 _move_to_regularised(rules, inputs, results, derivative)
         if self._unit != 1.0:
@@ -169,12 +172,6 @@ class Projector:
             return _exact.solve(rules, x, yhat, invalid, options, mark)
         return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
 
-    def _derivative(self, x: Array, yhat: Array, results: Results, options: Options) -> Derivative:
-        from gdpnet.sensitivity.gradients import Derivative, Projected
-
-        projected = Projected(self.rules, self.relaxation, x, yhat, results, options)
-        return Derivative(self.sensitivity, projected)
-
 
 def _sensitivity(gradient: Any, forward: str) -> Any:
     from gdpnet.sensitivity.gradients import QP, sensitivity_of
@@ -187,9 +184,11 @@ def _sensitivity(gradient: Any, forward: str) -> Any:
     return sensitivity
 
 
-def _requires_gradient(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(
-        isinstance(t, torch.Tensor) and t.requires_grad for t in tensors
+def _requires_gradient(yhat: Any, x: Any) -> bool:
+    # The prediction of a network does: look at it first.
+    return torch.is_grad_enabled() and (
+        (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
+        or (isinstance(x, torch.Tensor) and x.requires_grad)
     )
 
 

@@ -138,8 +138,6 @@ class RelaxedBatch:
         rest = ~np.array(self.layouts.contradictory)[numbers]
         for solver, chosen in self._solvers(numbers, rest):
             run = self._dense if solver == "dense" else partial(self._written_out, solver)
-            if solver != "dense" and self.options.detailed:
-                self._dense(samples[chosen])  # HiGHS and Gurobi do not tell derivatives
             results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == SOLVED
@@ -216,9 +214,12 @@ class RelaxedBatch:
             model = models[number, solver]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            found, value[own], outcome[own], weight = model.solve(parameters, self.options.weights)
-            self._note_weights(samples[own], number, weight)
-            y[np.ix_(own, model.program.which)] = found
+            found = model.solve(parameters, self.options.weights, self.options.detailed)
+            value[own], outcome[own] = found.value, found.outcome
+            self._note_weights(samples[own], number, found.weight)
+            if found.jacobian is not None:
+                self.results.derivative.groups.append((samples[own], found.jacobian))
+            y[np.ix_(own, model.program.which)] = found.y
 
         jobs = []
         for number in np.unique(self.number[samples]).tolist():

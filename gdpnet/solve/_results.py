@@ -73,8 +73,8 @@ class Results:
         instance: the rules of the batch, where the exact engine ran.
         solved: the exact engine's own results.
         replay: the same with final dictionaries, by solving again.
-        plain: the exact engine accepts predictions before any search, so that its dictionaries
-            tell of all samples that it finished.
+        plain: the exact engine finished all samples, and accepted predictions before any search,
+            so that its dictionaries tell of all of them.
         unfinished: samples that the exact engine left to another solver, (B,) bool.
         derivative: of a relaxation's vertices, where that was asked for.
     """

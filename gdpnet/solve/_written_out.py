@@ -5,18 +5,37 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gdpnet.convexify.program._program import Program
 from gdpnet.errors import SolverError
 from gdpnet.solve import _gurobi, _highs
+from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray
 
 SOLVED, INFEASIBLE, FAILED = 0, 1, 2
 """Outcomes of a program."""
+
+
+class Solved(NamedTuple):
+    """Solved programs of a batch.
+
+    Attributes:
+        y: outputs of the program, `batch x len(program.which)`.
+        value: `batch`.
+        outcome: `batch`, int8.
+        weight: of the products, `batch x products`.
+        jacobian: where it was asked for.
+    """
+
+    y: Array
+    value: Array
+    outcome: Array
+    weight: Array
+    jacobian: WrittenJacobian | None
 
 
 class WrittenOut:
@@ -33,16 +52,13 @@ class WrittenOut:
         self._idle: list[_Model] = []
         self._lock = threading.Lock()
 
-    def solve(self, parameters: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+    def solve(self, parameters: Array, weights: Array, detailed: bool = False) -> Solved:
         """Solve for a batch; several threads may call it, each works on a model of its own.
 
         Args:
             parameters: what samples differ in, `batch x parameters`.
             weights: of the outputs, `d`.
-
-        Returns:
-            Outputs of the program, `batch x len(program.which)`; values, `batch`; outcomes,
-            `batch`; weights of the products, `batch x products`.
+            detailed: keep the final bases, for derivatives.
         """
         moving = self.program.moving_values(parameters)
         y = np.empty((len(moving), len(self.program.which)))
@@ -52,6 +68,7 @@ class WrittenOut:
         columns = np.array(self.program.weights, dtype=np.int64)
         share = np.ones((len(moving), len(columns)))
         free = np.flatnonzero(columns >= 0)
+        vertices: list[Vertex | None] = []
 
         with self._lock:
             model = self._idle.pop() if self._idle else None
@@ -59,13 +76,16 @@ class WrittenOut:
         model.price(cost)
         for s in range(len(moving)):
             point, outcome[s] = model.solve(moving[s])
+            if detailed:
+                vertices.append(None if point is None else Vertex(point, *model.basis()))
             if point is not None:
                 y[s] = point[self.program.outputs]
                 value[s] = point[self.program.distances] @ cost
                 share[s, free] = point[columns[free]]
         with self._lock:
             self._idle.append(model)
-        return y, value, outcome, share
+        jacobian = WrittenJacobian(self.program, moving, vertices) if detailed else None
+        return Solved(y, value, outcome, share, jacobian)
 
 
 class _Model(ABC):
@@ -114,6 +134,10 @@ class _Model(ABC):
     @abstractmethod
     def _forget(self) -> None: ...
 
+    @abstractmethod
+    def basis(self) -> tuple[Array, Array]:
+        """Columns in the final basis, and rows that are not, as many."""
+
 
 class _HighsModel(_Model):
     def __init__(self, program: Program) -> None:
@@ -154,6 +178,20 @@ class _HighsModel(_Model):
     def _forget(self) -> None:
         self.solver.clearSolver()
 
+    def basis(self) -> tuple[Array, Array]:
+        from highspy import HighsBasisStatus
+
+        solver: Any = self.solver  # its stubs do not know of this
+        _, basic = solver.getBasicVariables()
+        if len(basic) != len(self.program.bound):  # HiGHS had nothing to factorise
+            found, inside = self.solver.getBasis(), HighsBasisStatus.kBasic
+            columns = np.array([state == inside for state in found.col_status], dtype=bool)
+            rows = np.array([state != inside for state in found.row_status], dtype=bool)
+            return np.flatnonzero(columns), np.flatnonzero(rows)
+        tight = np.ones(len(self.program.bound), dtype=bool)
+        tight[-1 - basic[basic < 0]] = False
+        return basic[basic >= 0], np.flatnonzero(tight)
+
 
 class _GurobiModel(_Model):
     def __init__(self, program: Program) -> None:
@@ -185,6 +223,11 @@ class _GurobiModel(_Model):
 
     def _forget(self) -> None:
         self.model.reset()
+
+    def basis(self) -> tuple[Array, Array]:
+        columns = np.array(self.model.getAttr("VBasis", self.columns))
+        rows = np.array(self.model.getAttr("CBasis", self.rows))
+        return np.flatnonzero(columns == 0), np.flatnonzero(rows != 0)
 
 
 _MODELS: dict[str, Any] = {"highs": _HighsModel, "gurobi": _GurobiModel}

@@ -60,12 +60,9 @@ class Projection:
 
     def attach(self, yhat: Any, x: Any) -> None:
         """Make `y` a function of prediction and inputs in torch's graph."""
-        from gdpnet.sensitivity._function import Solution
-
         assert self._derivative is not None
         y = self._tensor(self._results.y, self._batch.dtype)
-        solution = Solution(self._rules, y, self._derivative, self._seconds)
-        self.__dict__["y"] = solution.attach(yhat, x)
+        self.__dict__["y"] = self._derivative.attach(y, yhat, x, self._seconds)
 
     @cached_property
     def value(self) -> torch.Tensor:

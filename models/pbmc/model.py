@@ -158,7 +158,8 @@ def sample(n: int, split: str = "train", seed: int = 0) -> tuple[torch.Tensor, t
 @cache
 def _data(where: str, rules: str) -> tuple[torch.Tensor, torch.Tensor]:
     adata = cells()
-    genes = np.asarray(adata.X, dtype=np.float64)
+    dense = adata.X.toarray() if hasattr(adata.X, "toarray") else adata.X
+    genes = np.asarray(dense, dtype=np.float64)
     x = np.concatenate([genes, markers(rules).expression(adata)], axis=1)
     return torch.from_numpy(x), torch.from_numpy(_true_classes(adata))
 

@@ -376,6 +376,18 @@ def test_what_is_no_anndata_is_refused() -> None:
         apply_rules(pd.DataFrame(), MARKER_RULES, "predicted")
 
 
+def test_arguments_in_another_order_are_refused() -> None:
+    adata = make()
+    given: Any = {"B": ["MS4A1"]}
+    for call in (
+        lambda: apply_rules(adata, given, MARKER_RULES),
+        lambda: explain_cells(adata, given, "predicted", [0]),
+        lambda: marker_statistics(adata, given, "truth"),
+    ):
+        with pytest.raises(InputError, match=r"expected what gdpnet.bio.marker_rules returns, got"):
+            call()
+
+
 # ---- explanations and statistics ---------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,12 @@ STEP = 1e-6
 def jacobian(rules, yhat, x=None, **keywords) -> torch.Tensor:
     """dy/dyhat by backward passes, `batch x d x d`."""
     yhat = yhat.clone().requires_grad_()
+    return rows_of_jacobian(gdpnet.project(rules, yhat, x, **keywords).y, yhat)
+
+
+def rows_of_jacobian(y: torch.Tensor, yhat: torch.Tensor) -> torch.Tensor:
+    """dy/dyhat of a projection, `batch x d x d`."""
     rows = []
-    y = gdpnet.project(rules, yhat, x, **keywords).y
     for j in range(yhat.shape[1]):
         (row,) = torch.autograd.grad(y[:, j].sum(), yhat, retain_graph=True)
         rows.append(row)
@@ -60,8 +65,8 @@ def test_vertex_is_the_derivative_of_the_projection(split) -> None:
     assert not found.transpose(1, 2)[outside].any()
 
 
-@pytest.mark.parametrize("solver", ["dense", "highs"])
-@pytest.mark.parametrize("relaxation", ["cnf", "plan", "auto"])
+@pytest.mark.parametrize("solver", ["dense", "highs", "gurobi"])
+@pytest.mark.parametrize("relaxation", ["cnf", "plan", "auto", "dnf"])
 def test_vertex_is_the_derivative_of_a_relaxation(relaxation, solver) -> None:
     model = load_model(MODELS / "cooling")
     rules = model.build()
@@ -85,13 +90,51 @@ def test_a_relaxation_follows_bounds_that_depend_on_inputs() -> None:
     m.rule = Disjunction(expr=[[m.y[1] + m.y[2] >= 1.5], [m.y[1] <= 0.2]])
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.top], input_bounds={"top": (1, 2)})
     yhat = torch.tensor([[1.8, 0.1], [0.7, 0.7]], dtype=torch.float64)
-    for relaxation in ("cnf", "dnf"):
+    for relaxation, solver in product(("cnf", "dnf"), ("auto", "highs", "gurobi")):
         x = torch.tensor([[1.25], [1.5]], dtype=torch.float64, requires_grad=True)
-        y = gdpnet.project(rules, yhat, x, relaxation=relaxation, gradient="vertex").y
+        keywords = {"relaxation": relaxation, "solver": solver}
+        y = gdpnet.project(rules, yhat, x, gradient="vertex", **keywords).y
         # 1.25 is as far as the first can go, so the second has to make up for it.
         torch.testing.assert_close(y[0], torch.tensor([1.25, 0.25], dtype=torch.float64))
         y[:, 0].sum().backward()
         assert x.grad.flatten().tolist() == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.parametrize("solver", ["highs", "gurobi"])
+def test_written_out_coefficients_that_depend_on_inputs_get_their_gradient(solver) -> None:
+    rules = parametric()
+    generator = torch.Generator().manual_seed(8)
+    x = torch.rand(40, 2, dtype=torch.float64, generator=generator, requires_grad=True)
+    yhat = 4 * torch.rand(40, 3, dtype=torch.float64, generator=generator) - 2
+    found = []
+    for chosen in ("dense", solver):
+        y = gdpnet.project(rules, yhat, x, relaxation="cnf", solver=chosen, gradient="vertex").y
+        found.append(torch.autograd.grad((y @ y.new_tensor([1.0, -0.3, 0.5])).sum(), x)[0])
+    assert found[0].abs().sum() > 1
+    torch.testing.assert_close(found[1], found[0], atol=1e-8, rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::gdpnet.ZeroGradientWarning")
+def test_ties_get_the_derivative_of_the_vertex_that_was_returned() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(6), bounds=(0, 1))
+    m.total = pyo.Constraint(expr=sum(m.y.values()) == 1)
+    m.first = Disjunction(expr=[[m.y[0] + m.y[1] >= 0.6], [m.y[2] + m.y[3] >= 0.6]])
+    m.second = Disjunction(expr=[[m.y[1] <= 0.05], [m.y[4] + m.y[5] >= 0.3]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    generator = torch.Generator().manual_seed(5)
+    yhat = 0.15 * torch.rand(40, 6, dtype=torch.float64, generator=generator)
+    yhat.requires_grad_()
+    points = []
+    for solver in ("dense", "highs", "gurobi"):
+        points.append(gdpnet.project(rules, yhat, solver=solver, gradient="vertex").y)
+        found = rows_of_jacobian(points[-1], yhat)
+        # The sum stays 1, and an output that was moved does not follow its own prediction.
+        assert found.sum(1).abs().max() < 1e-9
+        moved = (points[-1] - yhat).abs() > 1e-9
+        own = found.diagonal(dim1=1, dim2=2)
+        torch.testing.assert_close(own, (~moved).double(), atol=1e-9, rtol=0.0)
+    assert (points[0] - points[1]).abs().max() > 0.01  # many points are nearest: solvers differ
 
 
 def simplex(d: int = 6) -> gdpnet.RuleModel:

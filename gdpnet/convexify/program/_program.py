@@ -150,6 +150,40 @@ class Program:
         """Values of the entries that move, `batch x moving`."""
         return np.ascontiguousarray(self._base + parameters[:, self._used] @ self._factors)
 
+    def entries(self, moving: Array) -> Array:
+        """Values of all entries, from those that move."""
+        value = self.value.copy()
+        inside = self.moving < len(value)
+        value[self.moving[inside]] = moving[inside]
+        return value
+
+    def through_rows(self, prices: Array, point: Array) -> Array:
+        """Gradient with respect to what moves, from that with respect to right sides, `moving`.
+
+        Args:
+            prices: gradient of a loss with respect to the right sides, `m`.
+            point: values of the columns, `n`.
+        """
+        inside = self.moving < len(self.value)
+        found = np.empty(len(self.moving))
+        entry = self.moving[inside]
+        found[inside] = -prices[self.row_of[entry]] * point[self.column[entry]]
+        found[~inside] = prices[self.moving[~inside] - len(self.value)]
+        return found
+
+    def to_parameters(self, gradient: Array) -> tuple[Array, Array, Array]:
+        """Gradients with respect to what `parameters` puts together.
+
+        Args:
+            gradient: with respect to what moves, `batch x moving`.
+        """
+        data, size = self.data, len(gradient)
+        m, k, n = len(data.rows), len(self._varying), len(data.columns)
+        found = np.zeros((size, m + k * n + data.outputs))
+        found[:, self._used] = gradient @ self._factors.T
+        bound, varying, start = np.split(found, [m, m + k * n], axis=1)
+        return bound, varying.reshape(size, k, n), start
+
     def _coefficient(self, i: int, j: int) -> Value:
         a = dict(self.data.rows[i].terms)[j]
         if a.is_number:

@@ -13,6 +13,8 @@ from gdpnet.solve._results import Options
 from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block
+from gdpnet.solve.exact._face import FaceJacobian
+from gdpnet.solve.exact._jacobian import FactoredJacobian
 from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_program, run
 from gdpnet.solve.exact._least_norm import DONE, least_norm
@@ -162,6 +164,21 @@ class ExactEngine:
             *(z, distance, bound, status, assignment, nodes, unproved, follows),
             *(tuple(parts), detailed),
         )
+
+    def jacobian(
+        self, instance: Instance, solved: Solved, yhat: Array, options: Options
+    ) -> FactoredJacobian | FaceJacobian:
+        """The derivative of a batch.
+
+        Args:
+            instance: the rules for the batch.
+            solved: its projections, with their dictionaries.
+            yhat: predictions, (B, d).
+            options: how they were projected.
+        """
+        if options.tie == "least_norm":
+            return FaceJacobian(instance, solved, yhat, options.weights)
+        return FactoredJacobian(instance, solved, self.data.outputs)
 
     def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
         """Outputs that stand in no row: only their bounds count."""

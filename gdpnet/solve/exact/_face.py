@@ -14,15 +14,17 @@ point unique), so of their derivative only the part that keeps the rows satisfie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._arrays import Component
-from gdpnet.solve.exact._engine import Instance, Solved
 from gdpnet.solve.exact._jacobian import Given, by_component, read_row
 from gdpnet.solve.exact._jit import Array, jit, source_stamp
+
+if TYPE_CHECKING:
+    from gdpnet.solve.exact._engine import Instance, Solved
 
 _TIGHT = 1e-9  # relative to max(1, |b|, max|a|) of a row
 _DEPENDENT = 1e-10  # squared sine of the angle between a row and those before it

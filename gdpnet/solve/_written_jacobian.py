@@ -1,0 +1,86 @@
+"""Derivatives of the optimal vertices of written-out programs, from the solver's final bases.
+
+The columns outside of the basis rest on bounds, which are numbers, and the tight rows R determine
+the others, C:
+
+    A[R, C] z_C = b_R - A[R, N] z_N
+
+With g the loss's gradient with respect to z and prices A[R, C]' p = g_C, it gets p_i from the right
+side of row i and -p_i z_j from its entry in column j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import splu
+
+from gdpnet.convexify.program._program import Program
+from gdpnet.solve._gradients import Gradients
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """An optimal vertex of a program.
+
+    Attributes:
+        point: values of all columns.
+        columns: those that are in the basis.
+        rows: those that hold with equality, as many.
+    """
+
+    point: Array
+    columns: Array
+    rows: Array
+
+
+class WrittenJacobian:
+    """The Jacobian of a batch of solved programs.
+
+    Args:
+        program: the program.
+        moving: its entries that move, `batch x moving`.
+        vertices: what was found; None where nothing was.
+    """
+
+    def __init__(self, program: Program, moving: Array, vertices: list[Vertex | None]) -> None:
+        self.program, self.moving, self.vertices = program, moving, vertices
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y; unsolved samples pass it on.
+
+        Args:
+            gradient: (B, d).
+        """
+        to_moving = np.zeros(self.moving.shape)
+        solved = np.zeros(len(gradient), dtype=bool)
+        for s, vertex in enumerate(self.vertices):
+            if vertex is not None:
+                prices = self._prices(self.moving[s], vertex, gradient[s])
+                if prices is not None:
+                    solved[s] = True
+                    to_moving[s] = self.program.through_rows(prices, vertex.point)
+        bound, varying, start = self.program.to_parameters(to_moving)
+        return Gradients(np.where(solved[:, None], start, gradient), bound, varying)
+
+    def _prices(self, moving: Array, vertex: Vertex, gradient: Array) -> Array | None:
+        """Of all rows; None where the basis is singular."""
+        program = self.program
+        value = program.entries(moving)
+        shape = len(program.bound), len(program.lower)
+        matrix = csr_array((value, program.column, program.start), shape=shape)
+        along = np.zeros(shape[1])
+        along[program.outputs] = gradient[program.which]
+        prices = np.zeros(shape[0])
+        if not len(vertex.columns):
+            return prices
+        basis = matrix[vertex.rows][:, vertex.columns]
+        try:
+            prices[vertex.rows] = splu(basis.T.tocsc()).solve(along[vertex.columns])
+        except RuntimeError:  # what SuperLU says of a singular matrix
+            return None
+        return prices if np.isfinite(prices).all() else None
