@@ -15,7 +15,7 @@ from gdpnet.errors import SolverError
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
-    from gdpnet.convexify.program._program import Program
+    from gdpnet.convexify.program._sparse import SparseProgram
 
 
 @cache
@@ -59,7 +59,7 @@ def _new_model() -> Any:
     return model
 
 
-def kept_model(program: Program) -> tuple[Any, list[Any], list[Any]]:
+def kept_model(program: SparseProgram) -> tuple[Any, list[Any], list[Any]]:
     """A relaxation's program, to be changed and solved again: model, columns and rows."""
     model = _new_model()
     model.Params.Method = 1  # dual simplex: a vertex, and the old basis serves

@@ -47,11 +47,12 @@ def project(
             many products would have to be written down (`info.rounds` counts).
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
             sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
-            linear program: `"dense"`: the engine's own simplex, `"highs"`: HiGHS with the model
-            kept and coefficients changed in place, `"gurobi"` likewise. Those two start from the
-            last basis, so where several points are equally near, which one they give may depend
-            on the samples before. `"auto"`: the exact engine for the DNF (MILP without numba),
-            dense for the others.
+            linear program: `"dense"`: the engine's own simplex, or where the program is large
+            HiGHS on a compact form of it; `"highs"`: HiGHS on the program that the Pyomo chain
+            writes, kept, with coefficients changed in place, `"gurobi"` likewise. Those two start
+            from the last basis, so where several points are equally near, which one they give may
+            depend on the samples before. `"auto"`: the exact engine for the DNF (MILP without
+            numba), dense for the others.
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.sensitivity`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.

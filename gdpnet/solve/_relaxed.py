@@ -207,11 +207,13 @@ class RelaxedBatch:
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        models: dict[tuple[int, str], WrittenOut] = self.rules.kept("written out", lambda _: {})
+        kept: dict[tuple[int, str, bool], WrittenOut] = self.rules.kept("written out", lambda _: {})
+        # Who names a solver gets the program that the Pyomo chain writes.
+        compact = self.solver == "dense"
 
         def work(job: tuple[int, Array]) -> None:
             number, own = job
-            model = models[number, solver]
+            model = kept[number, solver, compact]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
             found = model.solve(parameters, self.options.weights, self.options.detailed)
@@ -223,8 +225,9 @@ class RelaxedBatch:
 
         jobs = []
         for number in np.unique(self.number[samples]).tolist():
-            if (number, solver) not in models:
-                models[number, solver] = WrittenOut(self.layouts.program(number), solver)
+            if (number, solver, compact) not in kept:
+                write = self.layouts.compact if compact else self.layouts.program
+                kept[number, solver, compact] = WrittenOut(write(number), solver)
             own = np.flatnonzero(self.number[samples] == number)
             pieces = np.array_split(own, -(-len(own) // _PIECE))
             jobs += [(number, piece) for piece in pieces]

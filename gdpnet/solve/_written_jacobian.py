@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
-from gdpnet.convexify.program._program import Program
+from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.solve._gradients import Gradients
 
 Array = np.ndarray
@@ -43,12 +43,14 @@ class WrittenJacobian:
 
     Args:
         program: the program.
-        moving: its entries that move, `batch x moving`.
+        parameters: what samples differ in, `batch x parameters`.
         vertices: what was found; None where nothing was.
     """
 
-    def __init__(self, program: Program, moving: Array, vertices: list[Vertex | None]) -> None:
-        self.program, self.moving, self.vertices = program, moving, vertices
+    def __init__(
+        self, program: SparseProgram, parameters: Array, vertices: list[Vertex | None]
+    ) -> None:
+        self.program, self.parameters, self.vertices = program, parameters, vertices
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y; unsolved samples pass it on.
@@ -56,15 +58,16 @@ class WrittenJacobian:
         Args:
             gradient: (B, d).
         """
-        to_moving = np.zeros(self.moving.shape)
+        moving = self.program.moving_values(self.parameters)
+        to_moving = np.zeros(moving.shape)
         solved = np.zeros(len(gradient), dtype=bool)
         for s, vertex in enumerate(self.vertices):
             if vertex is not None:
-                prices = self._prices(self.moving[s], vertex, gradient[s])
+                prices = self._prices(moving[s], vertex, gradient[s])
                 if prices is not None:
                     solved[s] = True
                     to_moving[s] = self.program.through_rows(prices, vertex.point)
-        bound, varying, start = self.program.to_parameters(to_moving)
+        bound, varying, start = self.program.pull_back(to_moving, gradient, self.parameters)
         return Gradients(np.where(solved[:, None], start, gradient), bound, varying)
 
     def _prices(self, moving: Array, vertex: Vertex, gradient: Array) -> Array | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdpnet.convexify.program._program import Program
+from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.errors import SolverError
 from gdpnet.solve import _gurobi, _highs
 from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
@@ -46,9 +46,9 @@ class WrittenOut:
         solver: "highs" or "gurobi".
     """
 
-    def __init__(self, program: Program, solver: str) -> None:
+    def __init__(self, program: SparseProgram, solver: str) -> None:
         self.program = program
-        self._new: Callable[[Program], _Model] = _MODELS[solver]
+        self._new: Callable[[SparseProgram], _Model] = _MODELS[solver]
         self._idle: list[_Model] = []
         self._lock = threading.Lock()
 
@@ -61,7 +61,7 @@ class WrittenOut:
             detailed: keep the final bases, for derivatives.
         """
         moving = self.program.moving_values(parameters)
-        y = np.empty((len(moving), len(self.program.which)))
+        points = np.full((len(moving), len(self.program.lower)), np.nan)
         value = np.empty(len(moving))
         outcome = np.empty(len(moving), dtype=np.int8)
         cost = weights[self.program.which]
@@ -79,19 +79,20 @@ class WrittenOut:
             if detailed:
                 vertices.append(None if point is None else Vertex(point, *model.basis()))
             if point is not None:
-                y[s] = point[self.program.outputs]
+                points[s] = point
                 value[s] = point[self.program.distances] @ cost
                 share[s, free] = point[columns[free]]
         with self._lock:
             self._idle.append(model)
-        jacobian = WrittenJacobian(self.program, moving, vertices) if detailed else None
+        y = self.program.outputs_at(points, parameters)
+        jacobian = WrittenJacobian(self.program, parameters, vertices) if detailed else None
         return Solved(y, value, outcome, share, jacobian)
 
 
 class _Model(ABC):
     """A program in a solver, with the entries it has now."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SparseProgram) -> None:
         self.program = program
         entries = len(program.value)
         inside = program.moving < entries
@@ -115,10 +116,12 @@ class _Model(ABC):
         for k, value in zip(changed.tolist(), values[changed].tolist(), strict=True):
             self._change(*self._place[k], value)
         self._now[changed] = values[changed]
-        point, outcome = self._run()
-        if outcome != SOLVED:  # the old basis may have led it astray
+        if not self.program.warm:
             self._forget()
-            point, outcome = self._run()
+        point, outcome = self._run(presolve=not self.program.warm)
+        if outcome != SOLVED:  # the old basis, or presolve, may have led it astray
+            self._forget()
+            point, outcome = self._run(presolve=False)
         return point, outcome
 
     @abstractmethod
@@ -129,7 +132,7 @@ class _Model(ABC):
         """Set an entry, or a right side where the column is -1."""
 
     @abstractmethod
-    def _run(self) -> tuple[Array | None, int]: ...
+    def _run(self, presolve: bool) -> tuple[Array | None, int]: ...
 
     @abstractmethod
     def _forget(self) -> None: ...
@@ -140,12 +143,12 @@ class _Model(ABC):
 
 
 class _HighsModel(_Model):
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SparseProgram) -> None:
         super().__init__(program)
         from highspy import HighsModelStatus as Status
 
         self._codes = {Status.kOptimal: SOLVED, Status.kInfeasible: INFEASIBLE}
-        self.solver = _highs.new_solver(presolve="off")  # the old basis is worth more
+        self.solver = _highs.new_solver()
         # Few pivots follow: weights that start at 1 cost less than exact ones.
         self.solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)
         rows = np.where(program.equality, program.bound, -np.inf), program.bound
@@ -168,7 +171,8 @@ class _HighsModel(_Model):
             lower = value if self.program.equality[row] else -np.inf
             self.solver.changeRowBounds(row, lower, value)
 
-    def _run(self) -> tuple[Array | None, int]:
+    def _run(self, presolve: bool) -> tuple[Array | None, int]:
+        self.solver.setOptionValue("presolve", "on" if presolve else "off")
         self.solver.run()
         outcome = self._codes.get(self.solver.getModelStatus(), FAILED)
         if outcome != SOLVED:
@@ -194,7 +198,7 @@ class _HighsModel(_Model):
 
 
 class _GurobiModel(_Model):
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SparseProgram) -> None:
         super().__init__(program)
         with _gurobi.refusals(len(program.lower), len(program.bound)):
             self.model, self.columns, self.rows = _gurobi.kept_model(program)
@@ -213,7 +217,7 @@ class _GurobiModel(_Model):
         else:
             self.rows[row].RHS = value
 
-    def _run(self) -> tuple[Array | None, int]:
+    def _run(self, presolve: bool) -> tuple[Array | None, int]:
         with _gurobi.refusals(len(self.columns), len(self.rows)):
             self.model.optimize()
         outcome = self._codes.get(self.model.Status, FAILED)

@@ -527,14 +527,14 @@ def test_a_block_without_products_is_a_conflict() -> None:
 def test_only_small_programs_are_accepted() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(10), bounds=(0, 1))
-    m.r = Disjunction(range(8), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
+    m.r = Disjunction(range(10), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
     m.together = pyo.Constraint(expr=sum(m.y.values()) <= 9)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    engine, names = LiftedEngine(rules), range(8)
-    assert engine.accepts(layout(rules.data, [(r,) for r in names], [True] * 8))
-    assert engine.accepts(layout(rules.data, [tuple(names)], [True] * 8))  # one block: any number
-    halves = [tuple(names[:4]), tuple(names[4:])]
-    assert not engine.accepts(layout(rules.data, halves, [True] * 8))
+    engine, names = LiftedEngine(rules), range(10)
+    assert engine.accepts(layout(rules.data, [(r,) for r in names], [True] * 10))
+    assert engine.accepts(layout(rules.data, [tuple(names)], [True] * 10))  # one block: any number
+    halves = [tuple(names[:5]), tuple(names[5:])]
+    assert not engine.accepts(layout(rules.data, halves, [True] * 10))
 
 
 def test_memory_does_not_grow_with_the_programs() -> None:

@@ -9,9 +9,11 @@ import numpy as np
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._blocks import Layout, contradictory, hanging_together, layout
+from gdpnet.convexify.program._compact import CompactProgram, is_compact
 from gdpnet.convexify.program._program import Program, Sizes, complete
 from gdpnet.convexify.program._relaxable import relaxable
 from gdpnet.convexify.program._room import Room
+from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.rules.model import RuleModel
 
 Array = np.ndarray
@@ -108,6 +110,12 @@ class Layouts:
         if number not in self._programs:
             self._programs[number] = Program(self._data, self.listed[number])
         return self._programs[number]
+
+    def compact(self, number: int) -> SparseProgram:
+        """A smaller program with the same optimal points, where there is one."""
+        if not is_compact(self._data):
+            return self.program(number)
+        return CompactProgram(self._data, self.listed[number])
 
     def sizes(self, number: int) -> Sizes:
         """How large the relaxation of a layout is, as the Pyomo chain writes it."""

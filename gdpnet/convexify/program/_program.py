@@ -19,14 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from gdpnet.convexify.program._blocks import ALWAYS, Layout, Part, is_bound
 from gdpnet.convexify.program._products import Product
 from gdpnet.convexify.program._rows import ONE, Rows, Value
+from gdpnet.convexify.program._sparse import Array, SparseProgram
 from gdpnet.rules._data import RuleData
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Variable:
     term: frozenset[str] = frozenset()
 
 
-class Program:
+class Program(SparseProgram):
     """The program of a layout, for all samples that have it.
 
     Args:
@@ -77,30 +75,15 @@ class Program:
 
     Attributes:
         variables: what each column is.
-        outputs: columns that hold the outputs `which`.
-        distances: columns that hold their distances, in the same order.
-        which: outputs of the program.
-        weights: columns with the weights of the products, in the layout's order; -1 where there is
-            no choice.
-        lower, upper: bounds of the columns, `n`.
-        names: constraint, or variable, that each row came from.
-        start, column, value: rows, compressed; entries that move hold what does not depend on the
-            sample.
-        bound: right sides, `m`.
-        equality: bool `m`.
-        row_of: row of each entry.
-        moving: entries that move; numbers beyond the last entry are right sides.
     """
 
     def __init__(self, data: RuleData, layout: Layout) -> None:
-        self.data = data
+        super().__init__(data)
         self.layout = layout
         self.variables: list[Variable] = []
         self._lower: list[float] = []
         self._upper: list[float] = []
         self._rows = Rows()
-        varying = [i for i, row in enumerate(data.rows) if any(a.atoms for _, a in row.terms)]
-        self._varying = {i: k for k, i in enumerate(varying)}
         # A conditional constraint inside a disjunct is a row of that, and nobody's choice.
         self._choosable = {
             n
@@ -113,10 +96,11 @@ class Program:
         self._sides = {j: self._bounds(j) for part in layout for j in part.columns}
         self._value_of: dict[int, int] = {}
         self._distance_of: dict[int, int] = {}
-        self.weights: list[int] = []
+        self.weights = []
         for part in layout:
             self._write(part)
-        self._compress()
+        self._compress(self._rows, self._lower, self._upper)
+        del self._rows, self._lower, self._upper
         self.which = np.array(sorted(self._distance_of), dtype=np.int64)
         self.outputs = np.array([self._value_of[j] for j in self.which], dtype=np.int64)
         self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
@@ -135,54 +119,19 @@ class Program:
 
     # ---- parameters ----------------------------------------------------------------------
 
-    @staticmethod
-    def parameters(bound: Array, varying: Array, start: Array) -> Array:
-        """What samples differ in, `batch x parameters`.
-
-        Args:
-            bound: right sides of the rules' rows, `batch x rows`.
-            varying: coefficients that depend on x, `batch x k x n`.
-            start: predictions within the outputs' bounds, `batch x d`.
-        """
+    def parameters(self, bound: Array, varying: Array, start: Array) -> Array:
+        """What samples differ in, `batch x parameters`; see `SparseProgram`."""
         return np.concatenate([bound, varying.reshape(len(bound), -1), start], 1)
 
-    def moving_values(self, parameters: Array) -> Array:
-        """Values of the entries that move, `batch x moving`."""
-        return np.ascontiguousarray(self._base + parameters[:, self._used] @ self._factors)
+    def outputs_at(self, points: Array, parameters: Array) -> Array:
+        """The outputs `which` at points of the program, `batch x len(which)`."""
+        return points[:, self.outputs]
 
-    def entries(self, moving: Array) -> Array:
-        """Values of all entries, from those that move."""
-        value = self.value.copy()
-        inside = self.moving < len(value)
-        value[self.moving[inside]] = moving[inside]
-        return value
-
-    def through_rows(self, prices: Array, point: Array) -> Array:
-        """Gradient with respect to what moves, from that with respect to right sides, `moving`.
-
-        Args:
-            prices: gradient of a loss with respect to the right sides, `m`.
-            point: values of the columns, `n`.
-        """
-        inside = self.moving < len(self.value)
-        found = np.empty(len(self.moving))
-        entry = self.moving[inside]
-        found[inside] = -prices[self.row_of[entry]] * point[self.column[entry]]
-        found[~inside] = prices[self.moving[~inside] - len(self.value)]
-        return found
-
-    def to_parameters(self, gradient: Array) -> tuple[Array, Array, Array]:
-        """Gradients with respect to what `parameters` puts together.
-
-        Args:
-            gradient: with respect to what moves, `batch x moving`.
-        """
-        data, size = self.data, len(gradient)
-        m, k, n = len(data.rows), len(self._varying), len(data.columns)
-        found = np.zeros((size, m + k * n + data.outputs))
-        found[:, self._used] = gradient @ self._factors.T
-        bound, varying, start = np.split(found, [m, m + k * n], axis=1)
-        return bound, varying.reshape(size, k, n), start
+    def pull_back(
+        self, to_moving: Array, to_y: Array, parameters: Array
+    ) -> tuple[Array, Array, Array]:
+        """Gradients with respect to right sides, coefficients and start; see `SparseProgram`."""
+        return self._split(to_moving)
 
     def _coefficient(self, i: int, j: int) -> Value:
         a = dict(self.data.rows[i].terms)[j]
@@ -355,32 +304,6 @@ class Program:
             terms = [(w, moved if a.number > 0 else -moved) for w, a in weight]
             bound = Value() if constant.is_zero else -moved
             self._rows.add(f"bound of {name}", [(copy, Value(sign)), *terms], bound)
-
-    def _compress(self) -> None:
-        rows = self._rows
-        self.names = rows.names
-        self.lower, self.upper = np.array(self._lower), np.array(self._upper)
-        values = [terms[c] for terms in rows.terms for c in sorted(terms)]
-        self.start = np.cumsum([0, *map(len, rows.terms)]).astype(np.int64)
-        self.column = np.array([c for t in rows.terms for c in sorted(t)], dtype=np.int64)
-        self.row_of = np.repeat(np.arange(len(rows.terms)), np.diff(self.start))
-        self.value = np.array([v.number for v in values], dtype=np.float64)
-        self.bound = np.array([b.number for b in rows.bounds], dtype=np.float64)
-        self.equality = np.array(rows.equality, dtype=bool)
-        every = [*values, *rows.bounds]
-        self.moving = np.array([k for k, v in enumerate(every) if v.moving], dtype=np.int64)
-        self._base = np.array([every[k].number for k in self.moving], dtype=np.float64)
-        parts = [
-            (parameter, place, factor)
-            for place, k in enumerate(self.moving)
-            for parameter, factor in every[k].moving
-        ]
-        self._used = np.array(sorted({p for p, _, _ in parts}), dtype=np.int64)
-        at = np.searchsorted(self._used, [p for p, _, _ in parts]).astype(np.int64)
-        shape = (len(self._used), len(self.moving))
-        entries = ([f for *_, f in parts], (at, [place for _, place, _ in parts]))
-        self._factors = coo_array(entries, shape=shape).tocsr() if parts else np.zeros(shape)
-        del self._rows, self._lower, self._upper
 
 
 def complete(data: RuleData, layout: Layout) -> Layout:
