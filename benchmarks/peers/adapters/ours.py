@@ -16,7 +16,7 @@ from ..cases import rules_of
 from ..problem import Array, Problem, Samples
 from ._base import Peer
 
-gdpnet.warmup()  # loads the compiled kernels
+gdpnet.warmup(relaxations=True)  # loads the compiled kernels
 
 
 class Layer(Peer):
