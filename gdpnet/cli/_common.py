@@ -44,7 +44,10 @@ def errors_as_text(context: typer.Context) -> Iterator[None]:
     except (GdpnetError, OSError) as error:
         if context.obj["traceback"]:
             raise
-        typer.echo(f"Error: {error}", err=True)
+        text = str(error)
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            text = f"{error.filename}: {error.strerror}."  # without the number of the error
+        typer.echo(f"Error: {text}", err=True)
         raise typer.Exit(2) from None
 
 

@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+_DUST = 1e-12  # what rounding leaves of a 0
+
+
+def _text(value: float, sign: str = "") -> str:
+    return format(0.0 if abs(value) < _DUST else value, f"{sign}.4g")
+
 
 @dataclass(frozen=True)
 class Move:
@@ -22,8 +28,8 @@ class Move:
     after: float
 
     def __str__(self) -> str:
-        change = self.after - self.before
-        return f"{self.output}: {self.before:.4g} -> {self.after:.4g} ({change:+.4g})"
+        change = _text(self.after - self.before, "+")
+        return f"{self.output}: {_text(self.before)} -> {_text(self.after)} ({change})"
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,12 @@ class TightRow:
         return self.rate * self.excess
 
     def __str__(self) -> str:
-        if self.rate == 0.0:
+        if abs(self.rate) < _DUST:
             return f"{self.text} is just met, at no cost"
-        costs = f"{self.text} is just met; each unit of it costs {abs(self.rate):.4g}"
+        costs = f"{self.text} is just met; each unit of it costs {_text(abs(self.rate))}"
         if self.excess != self.excess:
             return costs
-        return f"{costs}, {self.share:.4g} of the distance"
+        return f"{costs}, {_text(self.share)} of the distance"
 
 
 @dataclass(frozen=True)

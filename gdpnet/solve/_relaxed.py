@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._blocks import box
-from gdpnet.convexify.program._layouts import Layouts, layouts_of
+from gdpnet.convexify.program._layouts import Layouts, distinct, layouts_of
 from gdpnet.rules._batch import Batch
-from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
@@ -105,14 +103,14 @@ class RelaxedBatch:
         self.violation = np.zeros(self.active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
-        lower, upper = box(layouts.ready.rules.data, instance.bound)
+        lower, upper = layouts.box(instance.bound)
         self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ options.weights
         if options.detailed:
             self.results.derivative = RelaxedJacobian(
                 rules, layouts, self.number, instance, yhat, self.start
             )
-        self.pruned = within_input_bounds(data, x)
+        self.pruned = layouts.within_input_bounds(x)
         self.results.layout = self.number
         if not self.pruned.all():
             self.results.unpruned = ~self.pruned
@@ -150,7 +148,8 @@ class RelaxedBatch:
         """Which samples each solver gets; what is too large for the dense one goes to HiGHS."""
         if self.solver != "dense":
             return [(self.solver, rest)] if rest.any() else []
-        small = self._small(np.unique(numbers[rest]))
+        wanted = numbers[rest]
+        small = self._small(wanted[distinct(wanted)[0]])
         split = (("dense", rest & small[numbers]), ("highs", rest & ~small[numbers]))
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
@@ -172,16 +171,18 @@ class RelaxedBatch:
         return small
 
     def _dense(self, samples: Array) -> tuple[Array, Array, Array]:
-        used, which = np.unique(self.number[samples], return_inverse=True)
+        numbers = self.number[samples]
+        first, which = distinct(numbers)
+        used = numbers[first]
         found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.options.weights),
-            *(which.ravel(), [self.layouts.listed[k] for k in used.tolist()]),
+            *(which, [self.layouts.listed[k] for k in used.tolist()]),
             *(self.options.threads, self.options.detailed),
         )
         if self.options.detailed:
             self.results.derivative.groups.append((samples, found))
         for k, number in enumerate(used.tolist()) if self.adaptive else ():
-            own = np.flatnonzero(which.ravel() == k)
+            own = np.flatnonzero(which == k)
             self._note_weights(samples[own], number, found.weight[own])
         y, value, outcome = found.y, found.value, found.outcome
         failed = np.flatnonzero(outcome == FAILED)
@@ -273,12 +274,6 @@ def judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: flo
             part = Batch.of_arrays(x[group], results.y[group])
             results.assignment[group] = look(rules, part, tol).astype(np.int8)
     return holds
-
-
-def within_input_bounds(data: RuleData, x: Array) -> Array:
-    """Samples whose inputs are within `input_bounds`, bool `batch`."""
-    low, high = np.array(data.input_bounds, dtype=float).reshape(-1, 2).T
-    return np.asarray(((x >= low) & (x <= high)).all(1))
 
 
 def _tell_outside(rules: RuleModel) -> None:

@@ -17,7 +17,6 @@ from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.errors import GdpnetError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
-from gdpnet.solve._relaxed import within_input_bounds
 from gdpnet.solve._results import Array
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
@@ -259,7 +258,7 @@ def _sizes(rules: RuleModel, relaxation: str | Plan, x: Tensor, solved: Array) -
     try:
         layouts = layouts_of(rules)
         active = layouts.ready.rules.evaluate(x).clauses.numpy()
-        pruned = within_input_bounds(rules.data, x.numpy())
+        pruned = layouts.within_input_bounds(x.numpy())
         first, which = layouts.patterns(active, pruned)
         planned = [layouts.planned(plan, active[s], bool(pruned[s])) for s in first.tolist()]
         numbers = np.array(planned, dtype=np.int64)[which]

@@ -40,6 +40,15 @@ def test_train_prints_tables_and_writes_a_page(gap: Path, tmp_path: Path) -> Non
     assert "Protocol short" in page
 
 
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(gap: Path, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("keep me")
+    told = refused("train", gap, "--out", file / "out", *FEW)
+    assert str(file) in told
+    assert "Errno" not in told
+    assert file.read_text() == "keep me"
+
+
 def test_report_needs_no_training(
     gap: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

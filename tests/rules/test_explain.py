@@ -12,7 +12,7 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet.rules._explain import Explanation, TightRow
+from gdpnet.rules._explain import Explanation, Move, TightRow
 from models.cooling import model as cooling
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
@@ -132,6 +132,13 @@ def test_sentences() -> None:
     html = told._repr_html_()
     assert "c &gt;= 0.45 is just met" in html
     assert "<b>PROJECTED</b>" in html
+
+
+def test_what_rounding_leaves_of_a_zero_is_told_as_zero() -> None:
+    assert str(Move("f", 5.6e-17, 0.3)) == "f: 0 -> 0.3 (+0.3)"
+    assert str(TightRow("r", "f <= 1", 1.0, 5.6e-17)).endswith("costs 1, 0 of the distance")
+    assert str(TightRow("r", "f <= 1", -1e-17, 0.2)) == "f <= 1 is just met, at no cost"
+    assert str(TightRow("r", "f <= 1", 1e-6, 0.2)).endswith("costs 1e-06, 2e-07 of the distance")
 
 
 def test_nothing_to_move() -> None:

@@ -276,18 +276,19 @@ def box(data: RuleData, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bound: right sides of their rows, `batch x rows`.
     """
     outputs = data.columns[: data.outputs]
-    shape = (len(bound), data.outputs)
-    lower = np.broadcast_to(np.array([c.lower for c in outputs], dtype=float), shape)
-    upper = np.broadcast_to(np.array([c.upper for c in outputs], dtype=float), shape)
-    moving = [i for i in data.global_rows if is_bound(data, i)]
-    if moving:
-        lower, upper = lower.copy(), upper.copy()
-    for i in moving:
+    lower = np.tile([c.lower for c in outputs], (len(bound), 1))
+    upper = np.tile([c.upper for c in outputs], (len(bound), 1))
+    for i in moving_bounds(data):
         ((j, a),) = data.rows[i].terms
-        if j < data.outputs:
-            side = upper if a.number > 0 else lower
-            side[:, j] = bound[:, i] / a.number
+        side = upper if a.number > 0 else lower
+        side[:, j] = bound[:, i] / a.number
     return lower, upper
+
+
+def moving_bounds(data: RuleData) -> list[int]:
+    """Global rows that are bounds of an output."""
+    rows = [i for i in data.global_rows if is_bound(data, i)]
+    return [i for i in rows if data.rows[i].terms[0][0] < data.outputs]
 
 
 def refuse_unbounded(data: RuleData, part: Part) -> None:

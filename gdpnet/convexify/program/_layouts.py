@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._blocks import Layout, contradictory, hanging_together, layout
+from gdpnet.convexify.program._blocks import (
+    Layout,
+    box,
+    contradictory,
+    hanging_together,
+    layout,
+    moving_bounds,
+)
 from gdpnet.convexify.program._compact import CompactProgram, is_compact
 from gdpnet.convexify.program._program import Program, Sizes, complete
 from gdpnet.convexify.program._relaxable import relaxable
@@ -18,6 +25,19 @@ from gdpnet.rules.model import RuleModel
 
 Array = np.ndarray
 Clusters = tuple[tuple[int, ...], ...]
+
+
+def distinct(values: Array) -> tuple[Array, Array]:
+    """Where each different value stands first, and which of these every value is.
+
+    Args:
+        values: (n,), or rows (n, k).
+    """
+    if len(values) and (values == values[0]).all():  # sorting is the slow way to see that
+        return np.zeros(1, dtype=np.int64), np.zeros(len(values), dtype=np.int64)
+    rows = None if values.ndim == 1 else 0
+    _, first, which = np.unique(values, axis=rows, return_index=True, return_inverse=True)
+    return first, which.ravel()
 
 
 class Layouts:
@@ -44,11 +64,26 @@ class Layouts:
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}
         self._programs: dict[int, Program] = {}
+        self._fixed_box = None if moving_bounds(self._data) else box(self._data, np.empty((1, 0)))
+        self._input_range = np.array(self._data.input_bounds, dtype=float).reshape(-1, 2).T
         self._conditional = np.array(
             [k for k, c in enumerate(self._data.clauses) if c.conditions], dtype=np.int64
         )
         self._room: Room | None = None
         self._lock = threading.Lock()
+
+    def box(self, bound: Array) -> tuple[Array, Array]:
+        """Bounds of the outputs for a batch, each `batch x d`, or `1 x d` where all have the same.
+
+        Args:
+            bound: right sides of the rows, `batch x rows`.
+        """
+        return box(self._data, bound) if self._fixed_box is None else self._fixed_box
+
+    def within_input_bounds(self, x: Array) -> Array:
+        """Samples whose inputs are within `input_bounds`, bool `batch`."""
+        low, high = self._input_range
+        return np.asarray(((x >= low) & (x <= high)).all(1))
 
     def patterns(self, active: Array, pruned: Array) -> tuple[Array, Array]:
         """First sample, and samples, of every pattern of active clauses.
@@ -65,11 +100,7 @@ class Layouts:
         packed = np.packbits(bits, axis=1)
         words[:, : packed.shape[1]] = packed
         codes = words.view(np.uint64)
-        if codes.shape[1] == 1:
-            _, first, which = np.unique(codes[:, 0], return_index=True, return_inverse=True)
-        else:
-            _, first, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-        return first, which.ravel()
+        return distinct(codes[:, 0] if codes.shape[1] == 1 else codes)
 
     def planned(self, plan: Plan | None, active: Array, pruned: bool) -> int:
         """Number of the layout of a plan, or of the DNF where there is none.

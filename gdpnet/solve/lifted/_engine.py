@@ -20,6 +20,7 @@ from gdpnet.solve.lifted._kernel import Basis, Output, run
 from gdpnet.solve.lifted._program import Workspace, new_workspace
 from gdpnet.solve.lifted._tables import (
     Extent,
+    Sources,
     Tables,
     TableWriter,
     extent,
@@ -48,6 +49,7 @@ class LiftedSolved:
             blocks, (B, blocks) int32.
         basis: the final bases (empty arrays where not asked for).
         problem: what was solved.
+        workspaces: memory that fits the problem, taken from here and given back.
     """
 
     y: Array
@@ -57,6 +59,7 @@ class LiftedSolved:
     product: Array
     basis: Basis
     problem: Problem
+    workspaces: list[Workspace]
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
@@ -69,7 +72,10 @@ class LiftedSolved:
         """
         if len(self.basis.state) < len(gradient):
             raise ValueError("Solve with detailed=True to keep the bases that derivatives need.")
-        return vjp(self.problem, self.outcome, self.basis, gradient)
+        work = _take(self.workspaces, self.problem.src, self.problem.size)
+        found = vjp(self.problem, work, self.outcome, self.basis, gradient)
+        self.workspaces.append(work)
+        return found
 
 
 class LiftedEngine:
@@ -138,15 +144,12 @@ class LiftedEngine:
         arguments = (problem.src, problem.tab, *problem[3:])
 
         def work(span: tuple[int, int]) -> None:
-            try:
-                workspace = compiled.workspaces.pop()
-            except IndexError:
-                workspace = new_workspace(self._sources, compiled.size)
+            workspace = _take(compiled.workspaces, self._sources, compiled.size)
             run(*span, *arguments, tolerance, workspace, out, basis)
             compiled.workspaces.append(workspace)
 
         in_threads(work, size, threads)
-        return LiftedSolved(*out, basis, problem)
+        return LiftedSolved(*out, basis, problem, compiled.workspaces)
 
     def _compile(self, layouts: Sequence[Layout]) -> tuple[list[int], _Compiled]:
         """Places of layouts in the tables, which grow where one is new."""
@@ -176,6 +179,14 @@ class _Compiled(NamedTuple):
     tables: Tables
     size: Extent
     workspaces: list[Workspace]
+
+
+def _take(workspaces: list[Workspace], sources: Sources, size: Extent) -> Workspace:
+    """Memory of the given size, used before or new; several threads may ask."""
+    try:
+        return workspaces.pop()
+    except IndexError:
+        return new_workspace(sources, size)
 
 
 def _new_basis(samples: int, size: Extent) -> Basis:

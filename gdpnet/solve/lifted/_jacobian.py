@@ -28,9 +28,9 @@ from gdpnet.solve.lifted._program import (
     SHIFT,
     SOURCE,
     STATE,
+    Workspace,
     block_span,
     load_part,
-    new_workspace,
     write_program,
 )
 from gdpnet.solve.lifted._tables import Extent, Sources, Tables
@@ -60,7 +60,9 @@ class Problem(NamedTuple):
     weights: Array
 
 
-def vjp(problem: Problem, outcome: Array, basis: Basis, gradient: Array) -> Gradients:
+def vjp(
+    problem: Problem, work: Workspace, outcome: Array, basis: Basis, gradient: Array
+) -> Gradients:
     """Gradients of a loss; see `LiftedSolved.vjp`."""
     found = Gradients(
         yhat=np.array(gradient, dtype=np.float64),
@@ -68,7 +70,7 @@ def vjp(problem: Problem, outcome: Array, basis: Basis, gradient: Array) -> Grad
         varying=np.zeros_like(problem.varying),
     )
     _run(
-        *(problem.src, problem.tab, *problem[3:], new_workspace(problem.src, problem.size)),
+        *(problem.src, problem.tab, *problem[3:], work),
         *(outcome, basis, np.array(gradient, dtype=np.float64)),
         *(found.yhat, found.bound, found.varying),
     )
