@@ -47,7 +47,7 @@ PAPER_SIZES = {
 }
 
 
-def cpu_seconds(function: Callable[[], object], repeats: int = 5) -> float:
+def cpu_seconds(function: Callable[[], object], repeats: int = 15) -> float:
     """Median processor time of a call."""
     times = []
     for _ in range(repeats):

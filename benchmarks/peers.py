@@ -126,6 +126,10 @@ def main() -> None:
     taken = (time.perf_counter() - began) / 60
     told = ", ".join(_versions(dict.fromkeys(ENTRIES[t].package for t in titles)))
     about = f"{about}. {told}. {taken:.0f} minutes."
+    told_then = folder / "about.txt"  # where and when the cells were measured
+    if arguments.report and told_then.exists():
+        about = told_then.read_text()
+    told_then.write_text(about)
     _write(rows, many, about, [folder, *([HERE / "results"] if arguments.publish else [])])
 
 

@@ -63,12 +63,15 @@ def pairs() -> dict[str, tuple[Timed, Timed]]:
     found["least norm / vertex"] = calls["least norm"], calls["free"]
     found["CNF / HiGHS in place"] = calls["cnf"], _highs_call(ConjunctiveInPlace, cooling)
     found["CNF, forward and backward / forward"] = calls["cnf both"], calls["cnf"]
+    found["CNF, batch of 1 / HiGHS in place"] = calls["cnf one"], highs
     found["reading the rules / HiGHS in place"] = lambda: rules_of(cooling.source), highs
     for name in ("pbmc, 2 rules", "stress 10"):
         problem = make(name, 64)
         found[f"{name} / HiGHS in place"] = _free_call(problem), _highs_call(InPlace, problem)
     for name in ("random 20", "groups 100"):
         found[f"{name} / HiGHS in place on cooling"] = _free_call(make(name, 16, bare=True)), highs
+    large = _free_call(make("random 20", 4, bare=True), "cnf")
+    found["random 20, CNF / HiGHS in place on cooling"] = large, highs
     return found
 
 
@@ -91,6 +94,7 @@ def _layer_calls(problem: Problem) -> dict[str, Timed]:
         "vertex both": lambda: vertex(leaf, x).backward(ones),
         "qp both": lambda: quadratic(leaf, x).backward(ones),
         "cnf": lambda: _without(cnf, yhat, x),
+        "cnf one": lambda: _without(cnf, one_yhat, one_x),
         "cnf both": lambda: cnf(leaf, x).backward(ones),
     }
 
@@ -100,8 +104,8 @@ def _without(layer: gdpnet.ProjectionLayer, yhat: torch.Tensor, x: torch.Tensor)
         return layer(yhat, x)
 
 
-def _free_call(problem: Problem) -> Timed:
-    layer = gdpnet.ProjectionLayer(rules_of(problem.source), threads=1)
+def _free_call(problem: Problem, relaxation: str = "dnf") -> Timed:
+    layer = gdpnet.ProjectionLayer(rules_of(problem.source), relaxation, threads=1)
     x, yhat = (torch.from_numpy(v.copy()) for v in (problem.random.x, problem.random.yhat))
     return lambda: _without(layer, yhat, x)
 

@@ -157,19 +157,22 @@ def loss_gradient(d: int) -> torch.Tensor:
 
 
 def _repeat(function: Callable[[], object], budget: float) -> Array:
+    """Times of a call; short calls are repeated within each, or one hiccup would be all of it."""
+    calls = max(1, int(budget / MOST_REPEATS / max(_seconds(function), 1e-6)))
     taken: list[float] = []
     while len(taken) < MOST_REPEATS:
-        if len(taken) >= LEAST_REPEATS and sum(taken) > budget:
+        if len(taken) >= LEAST_REPEATS and calls * sum(taken) > budget:
             break
-        taken.append(_seconds(function))
+        taken.append(_seconds(function, calls))
     return np.array(taken)
 
 
-def _seconds(function: Callable[[], object]) -> float:
+def _seconds(function: Callable[[], object], calls: int = 1) -> float:
     """Processor time of a call, of all threads: other work on the machine disturbs it little."""
     start = time.process_time()
-    function()
-    return time.process_time() - start
+    for _ in range(calls):
+        function()
+    return (time.process_time() - start) / calls
 
 
 def _memory() -> float:
