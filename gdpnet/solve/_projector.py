@@ -204,7 +204,7 @@ def _move_to_regularised(
     results.y = results.y.copy()
     results.y[moved] = derivative.backward.y[moved]
     results.status[moved] = Status.PROJECTED
-    _relaxed.judge(rules, x, results, moved, _RELAXED_BEYOND)
+    _relaxed.judge(rules, x, results.instance, results, moved, _RELAXED_BEYOND)
 
 
 def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:

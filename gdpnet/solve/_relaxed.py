@@ -99,6 +99,7 @@ class RelaxedBatch:
         data = rules.data
         self.active = instance.active[:, [rule.clause for rule in data.rules]]
         self.results = Results.start(rules, yhat, self.active)
+        self.results.instance = instance
         self.results.solver[:] = SOLVER_NAMES.index(solver)
         self.violation = np.zeros(self.active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
@@ -242,19 +243,9 @@ class RelaxedBatch:
 
     def judge(self, samples: Array, tol: float) -> Array:
         """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not."""
-        if not len(samples):
-            return np.zeros(0, dtype=bool)
-        results = self.results
-        if not self.rules.is_plain:
-            return judge(self.rules, self.x, results, samples, tol)
-        from gdpnet.solve.lifted import Judge
-
-        holds: Array = self.rules.kept("judge", Judge)(
-            *(samples, self.instance, self.active, results.y, tol),
-            *(results.assignment, self.violation),
+        return judge(
+            *(self.rules, self.x, self.instance, self.results, samples, tol, self.violation)
         )
-        results.status[samples[~holds]] = Status.RELAXED
-        return holds
 
     def broken(self, samples: Array) -> Array:
         """Which rules samples break, bool `samples x rules`."""
@@ -264,8 +255,38 @@ class RelaxedBatch:
         return (self.rules.violation(batch.x, batch.y) > _SATISFIED).numpy()
 
 
-def judge(rules: RuleModel, x: Array, results: Results, samples: Array, tol: float) -> Array:
-    """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not."""
+def judge(
+    rules: RuleModel,
+    x: Array,
+    instance: Instance | None,
+    results: Results,
+    samples: Array,
+    tol: float,
+    violation: Array | None = None,
+) -> Array:
+    """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not.
+
+    Args:
+        rules: the rules.
+        x: inputs, (B, p).
+        instance: the rules of the batch; None where nobody has them.
+        results: the points, changed.
+        samples: those to look at.
+        tol: a rule, a row or a bound holds within this.
+        violation: gets the violation of each rule where the rules are plain, (B, rules).
+    """
+    if not len(samples):
+        return np.zeros(0, dtype=bool)
+    if rules.is_plain and instance is not None:
+        from gdpnet.solve.lifted import Judge
+
+        kept: Judge = rules.kept("judge", Judge)
+        measured = np.empty(results.active.shape) if violation is None else violation
+        held = kept(
+            *(samples, instance, results.active, results.y, tol, results.assignment, measured)
+        )
+        results.status[samples[~held]] = Status.RELAXED
+        return held
     batch = Batch.of_arrays(x[samples], results.y[samples])
     holds = rules.satisfied(batch.x, batch.y, tol).numpy()
     results.status[samples[~holds]] = Status.RELAXED

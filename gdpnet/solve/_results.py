@@ -70,7 +70,8 @@ class Results:
         unpruned: samples outside input_bounds, whose products were all kept, (B,) bool.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
-        instance: the rules of the batch, where the exact engine ran.
+        instance: the rules of the batch, where they were evaluated; behind them may stand rows and
+            columns that relaxations need.
         solved: the exact engine's own results.
         replay: the same with final dictionaries, by solving again.
         plain: the exact engine finished all samples, and accepted predictions before any search,
