@@ -9,8 +9,8 @@ their sum and needs no row of its own, and blocks only have to stay below a comm
                 p_ck <= (h - yhat) weight_ck,  q_ck <= (yhat - l) weight_ck
                 sum_k (p_ck - q_ck) = y - yhat,  sum_k (p_ck + q_ck) <= eta,  sum_k weight_ck = 1
 
-HiGHS takes a quarter to a fifth of the time that the Pyomo chain's form takes it, a third of what a
-hull with a row for each side of every distance takes.
+HiGHS takes a quarter to a third of the time that the Pyomo chain's form takes it
+(benchmarks/relaxations.py).
 """
 
 from __future__ import annotations
