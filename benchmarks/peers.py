@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -89,7 +90,7 @@ def main() -> None:
     kept.mkdir(parents=True, exist_ok=True)
     about = report.machine()
     gdpnet.warmup()
-    interpreters = dict(pair.split("=", 1) for pair in arguments.python)
+    interpreters = _interpreters(arguments.python, {entry.module for entry in ENTRIES.values()})
     titles = [t for t in ENTRIES if not arguments.only or any(name in t for name in arguments.only)]
     budget = QUICK if arguments.quick else FULL
     began = time.perf_counter()
@@ -131,6 +132,19 @@ def main() -> None:
         about = told_then.read_text()
     told_then.write_text(about)
     _write(rows, many, about, [folder, *([HERE / "results"] if arguments.publish else [])])
+
+
+def _interpreters(pairs: Iterable[str], modules: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        module, _, interpreter = pair.partition("=")
+        if module not in modules or shutil.which(interpreter) is None:
+            sys.exit(
+                f"--python {pair}: expected MODULE=INTERPRETER, with one of "
+                f"{', '.join(sorted(modules))} and a program that can be run."
+            )
+        found[module] = interpreter
+    return found
 
 
 def _versions(packages: Iterable[str]) -> Iterator[str]:
