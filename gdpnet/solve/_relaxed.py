@@ -185,7 +185,8 @@ class RelaxedBatch:
         for k, number in enumerate(used.tolist()) if self.adaptive else ():
             own = np.flatnonzero(which == k)
             self._note_weights(samples[own], number, found.weight[own])
-        y, value, outcome = found.y, found.value, found.outcome
+        # Derivatives go by the outcomes that were found: those of a second solver are its own.
+        y, value, outcome = found.y, found.value, found.outcome.copy()
         failed = np.flatnonzero(outcome == FAILED)
         if len(failed):  # a simplex that lost its way: rare
             self.results.solver[samples[failed]] = SOLVER_NAMES.index("highs")

@@ -60,11 +60,11 @@ def test_random_rules(seed: int) -> None:
 
 
 def parametric() -> gdpnet.RuleModel:
-    """Inputs in right sides and coefficients; an auxiliary that two rules share."""
+    """Inputs in right sides and coefficients, an auxiliary that two rules share, a free output."""
     m = pyo.ConcreteModel()
     m.a = pyo.Param(mutable=True, initialize=1.0)
     m.b = pyo.Param(mutable=True, initialize=1.0)
-    m.y = pyo.Var([1, 2, 3], bounds=(-2, 2))
+    m.y = pyo.Var([1, 2, 3, 4], bounds=(-2, 2))
     m.z = pyo.Var(bounds=(-1, 3))
     m.all = pyo.Constraint(expr=m.y[1] + m.a * m.y[2] + 0.5 * m.z <= 1 + m.b)
     m.one = Disjunction(expr=[[m.a * m.y[1] + m.y[3] >= m.b**2], [m.y[2] - m.b * m.y[3] >= 1]])
@@ -72,9 +72,11 @@ def parametric() -> gdpnet.RuleModel:
     return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.a, m.b])
 
 
-def gradients(rules: gdpnet.RuleModel, yhat: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+def gradients(
+    rules: gdpnet.RuleModel, yhat: torch.Tensor, x: torch.Tensor, solver: str = "auto"
+) -> list[torch.Tensor]:
     yhat, x = yhat.clone().requires_grad_(), x.clone().requires_grad_()
-    y = gdpnet.project(rules, yhat, x, relaxation="cnf", gradient="vertex").y
+    y = gdpnet.project(rules, yhat, x, relaxation="cnf", solver=solver, gradient="vertex").y
     direction = torch.linspace(-1.0, 1.0, y.shape[1], dtype=y.dtype)
     return [y.detach(), *torch.autograd.grad((y @ direction).sum(), (yhat, x))]
 
@@ -91,18 +93,47 @@ def test_derivatives_are_those_of_the_dense_engine(
         yhat = 1.4 * torch.rand(60, 3, dtype=torch.float64, generator=generator) - 0.2
     else:
         build, x = parametric, 0.5 + torch.rand(60, 2, dtype=torch.float64, generator=generator)
-        yhat = 5 * torch.rand(60, 3, dtype=torch.float64, generator=generator) - 2.5
+        yhat = 5 * torch.rand(60, 4, dtype=torch.float64, generator=generator) - 2.5
     assert is_compact(layouts_of(build()).ready.rules.data)
     dense = gradients(build(), yhat, x)
+    written = gradients(build(), yhat, x, "highs")
     monkeypatch.setattr(_engine, "_MOST_COLUMNS", -1)
-    large = gradients(build(), yhat, x)
-    same = (dense[0] - large[0]).abs().amax(
-        1
-    ) < 1e-9  # where several points are nearest they differ
-    assert same.double().mean() > 0.9
-    for one, other in zip(dense[1:], large[1:], strict=True):
-        assert one.abs().sum() > 1
-        torch.testing.assert_close(other[same], one[same], atol=1e-7, rtol=1e-7)
+    for large in (gradients(build(), yhat, x), written):
+        # Where several points are nearest they differ.
+        same = (dense[0] - large[0]).abs().amax(1) < 1e-9
+        assert same.double().mean() > 0.9
+        for one, other in zip(dense[1:], large[1:], strict=True):
+            assert one.abs().sum() > 1
+            torch.testing.assert_close(other[same], one[same], atol=1e-7, rtol=1e-7)
+
+
+@pytest.mark.parametrize("moving", [False, True])
+@pytest.mark.parametrize("relaxation", ["cnf", "dnf"])
+def test_outputs_in_no_rule_follow_their_predictions(
+    relaxation: str, moving: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build() -> gdpnet.RuleModel:
+        m = pyo.ConcreteModel()
+        m.a = pyo.Param(mutable=True, initialize=1.0)
+        m.y = pyo.Var(range(4), bounds=(0, 4))
+        m.y[3].setub(2)
+        if moving:
+            m.y[1].setub(m.a + 3)
+        m.rule = Disjunction(expr=[[m.y[0] >= 3], [m.y[0] <= 1]])
+        return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.a])
+
+    x = torch.full((1, 1), 0.5, dtype=torch.float64)
+    # The rule holds the first in place, the last is beyond its bound.
+    for solver, most in (("auto", 700), ("dense", 700), ("highs", 700), ("dense", -1)):
+        monkeypatch.setattr(_engine, "_MOST_COLUMNS", most)
+        yhat = torch.tensor([[1.7, 2.0, 3.0, 2.5]], dtype=torch.float64, requires_grad=True)
+        y = gdpnet.project(
+            build(), yhat, x, relaxation=relaxation, solver=solver, gradient="vertex"
+        ).y
+        assert y.flatten().tolist() == pytest.approx([1.0, 2.0, 3.0, 2.0], abs=1e-9)
+        y.sum().backward()
+        assert yhat.grad is not None
+        assert yhat.grad.flatten().tolist() == pytest.approx([0, 1, 1, 0], abs=1e-9), solver
 
 
 def test_large_relaxations_take_it_and_say_highs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ class Layouts:
         return self._programs[number]
 
     def compact(self, number: int) -> SparseProgram:
-        """A smaller program with the same optimal points, where there is one."""
+        """A smaller program with the same optimal value, where there is one."""
         if not is_compact(self._data):
             return self.program(number)
         return CompactProgram(self._data, self.listed[number])

@@ -131,7 +131,10 @@ class Program(SparseProgram):
         self, to_moving: Array, to_y: Array, parameters: Array
     ) -> tuple[Array, Array, Array]:
         """Gradients with respect to right sides, coefficients and start; see `SparseProgram`."""
-        return self._split(to_moving)
+        bound, varying, start = self._split(to_moving)
+        outside = np.setdiff1d(np.arange(self.data.outputs), self.which)
+        start[:, outside] = to_y[:, outside]  # in no part: they follow their predictions
+        return bound, varying, start
 
     def _coefficient(self, i: int, j: int) -> Value:
         a = dict(self.data.rows[i].terms)[j]
