@@ -8,18 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def seconds(function: Callable[[], object], repeats: int = 9, least: float = 0.05) -> float:
+def seconds(
+    function: Callable[[], object],
+    repeats: int = 9,
+    least: float = 0.05,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Median time of a call; short calls are repeated within each measurement."""
-    start = time.perf_counter()
+    start = clock()
     function()
-    once = max(time.perf_counter() - start, 1e-7)
+    once = max(clock() - start, 1e-7)
     inner = max(1, int(least / repeats / once))
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         for _ in range(inner):
             function()
-        times.append((time.perf_counter() - start) / inner)
+        times.append((clock() - start) / inner)
     return statistics.median(times)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import time
 import warnings
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from _measure import seconds
 from peers.adapters.highs import ConjunctiveInPlace, InPlace
 from peers.cases import make, rules_of
 from peers.problem import Problem
@@ -34,18 +34,9 @@ SLOWER = 1.6
 Timed = Callable[[], object]
 
 
-def seconds(call: Timed, repeats: int = 7, least: float = 0.02) -> float:
-    """Median processor time of a call; short calls are repeated within each measurement."""
-    start = time.process_time()
-    call()
-    inner = max(1, int(least / max(time.process_time() - start, 1e-7)))
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        for _ in range(inner):
-            call()
-        times.append((time.process_time() - start) / inner)
-    return statistics.median(times)
+def cpu_seconds(call: Timed) -> float:
+    """Median processor time of a call: other work on the machine disturbs it little."""
+    return seconds(call, repeats=7, least=0.14, clock=time.process_time)
 
 
 def pairs() -> dict[str, tuple[Timed, Timed]]:
@@ -119,7 +110,7 @@ def _highs_call(kind: type[InPlace], problem: Problem) -> Timed:
 
 def ratios(measured: dict[str, tuple[Timed, Timed]]) -> dict[str, float]:
     """Every ratio, its two sides one after the other."""
-    return {name: seconds(call) / seconds(base) for name, (call, base) in measured.items()}
+    return {name: cpu_seconds(call) / cpu_seconds(base) for name, (call, base) in measured.items()}
 
 
 def slower(now: dict[str, float], stored: dict[str, float]) -> list[str]:

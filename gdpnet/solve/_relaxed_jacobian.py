@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gdpnet.convexify.program._blocks import is_bound
+from gdpnet.convexify.program._blocks import moving_bounds
 from gdpnet.convexify.program._layouts import Layouts
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
@@ -87,13 +87,10 @@ class RelaxedJacobian:
         if not outside.any():
             return
         data = self.rules.data
-        for i in data.global_rows:
-            if not is_bound(data, i):
-                continue
+        for i in moving_bounds(data):
             ((j, a),) = data.rows[i].terms
-            if j < data.outputs:
-                at = outside[:, j] & (self.start[:, j] == self.instance.bound[:, i] / a.number)
-                found.bound[at, i] += found.yhat[at, j] / a.number
+            at = outside[:, j] & (self.start[:, j] == self.instance.bound[:, i] / a.number)
+            found.bound[at, i] += found.yhat[at, j] / a.number
         found.yhat[outside] = 0.0
 
 

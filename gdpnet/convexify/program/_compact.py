@@ -49,29 +49,23 @@ class CompactProgram(SparseProgram):
     def __init__(self, data: RuleData, layout: Layout) -> None:
         super().__init__(data)
         m, n = len(data.rows), len(data.columns)
-        self._first_start = m + len(self._varying) * n
         self._low = np.array([c.lower for c in data.columns])
         self._matrix = np.zeros((m, n))
         for i, row in enumerate(data.rows):
             if i not in self._varying:
                 self._matrix[i, [j for j, _ in row.terms]] = [a.number for _, a in row.terms]
         self._rows, self._free = Rows(), list[bool]()
+        self._move_of: dict[int, int] = {}
+        self._distance_of: dict[int, int] = {}
         self.weights = []
-        which: list[int] = []
-        moves: list[int] = []
-        distances: list[int] = []
         for part in layout:
-            for j, move, distance in self._write(part):
-                which.append(j)
-                moves.append(move)
-                distances.append(distance)
+            self._write(part)
         lower = np.where(self._free, -np.inf, 0.0)
         self._compress(self._rows, lower.tolist(), [np.inf] * len(self._free))
         del self._rows, self._free
-        order = np.argsort(np.array(which, dtype=np.int64), kind="stable")
-        self.which, self.outputs, self.distances = (
-            np.array(list_, dtype=np.int64)[order] for list_ in (which, moves, distances)
-        )
+        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
+        self.outputs = np.array([self._move_of[j] for j in self.which], dtype=np.int64)
+        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
 
     def parameters(self, bound: Array, varying: Array, start: Array) -> Array:
         """What samples differ in, `batch x parameters`; see `SparseProgram`."""
@@ -110,10 +104,11 @@ class CompactProgram(SparseProgram):
         self._free.append(free)
         return len(self._free) - 1
 
-    def _write(self, part: Part) -> list[tuple[int, int, int]]:
-        """Write a part; its outputs, the columns that hold their moves, and their distances."""
+    def _write(self, part: Part) -> None:
         moves = {j: self._column(free=True) for j in part.columns}
         distances = {j: self._column() for j in part.columns if j < self.data.outputs}
+        self._move_of |= moves
+        self._distance_of |= distances
         for block in part.blocks:
             copies = [self._copy(part, product) for product in block.products]
             rules = " + ".join(self.data.rules[r].name for r in block.rules)
@@ -130,7 +125,6 @@ class CompactProgram(SparseProgram):
                 if j in distances:
                     both += [(c, ONE) for c in down]
                     self._rows.add(f"distance of {name}", [*both, (distances[j], _MINUS)])
-        return [(j, moves[j], distances[j]) for j in distances]
 
     def _copy(self, part: Part, product: Product) -> tuple[int, dict[int, tuple[int, ...]]]:
         """Column of a product's weight, and those that add to a variable and take from it."""
@@ -154,8 +148,7 @@ class CompactProgram(SparseProgram):
             row = self.data.rows[i]
             terms = [(weight, Value(moving=((i, -1.0),)))]
             for j, a in row.terms:
-                place = len(self.data.rows) + self._varying.get(i, 0) * len(self.data.columns) + j
-                value = Value(a.number) if a.is_number else Value(moving=((place, 1.0),))
+                value = self._coefficient(i, j, a)
                 terms += zip(copy[j], (value, -value), strict=False)
             self._rows.add(row.name, terms, equality=row.equality)
         return weight, copy

@@ -136,20 +136,12 @@ class Program(SparseProgram):
         start[:, outside] = to_y[:, outside]  # in no part: they follow their predictions
         return bound, varying, start
 
-    def _coefficient(self, i: int, j: int) -> Value:
-        a = dict(self.data.rows[i].terms)[j]
-        if a.is_number:
-            return Value(a.number)
-        place = len(self.data.rows) + self._varying[i] * len(self.data.columns) + j
-        return Value(moving=((place, 1.0),))
-
     def _bound(self, i: int) -> Value:
         b = self.data.rows[i].bound
         return Value(b.number) if b.is_number else Value(moving=((i, 1.0),))
 
     def _prediction(self, j: int) -> Value:
-        first = len(self.data.rows) + len(self._varying) * len(self.data.columns)
-        return Value(moving=((first + j, 1.0),))
+        return Value(moving=((self._first_start + j, 1.0),))
 
     def _bounds(self, j: int) -> tuple[Value | None, Value | None]:
         """Bounds of a variable, from a global row where they depend on the inputs."""
@@ -273,7 +265,7 @@ class Program(SparseProgram):
 
     def _row(self, i: int, columns: dict[int, int], weight: int | None) -> None:
         row = self.data.rows[i]
-        terms = [(columns[j], self._coefficient(i, j)) for j, _ in row.terms]
+        terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
         bound = self._bound(i)
         if weight is None:
             self._rows.add(row.name, terms, bound, row.equality)

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import coo_array
 
-from gdpnet.convexify.program._rows import Rows
+from gdpnet.convexify.program._rows import Rows, Value
 from gdpnet.rules._data import RuleData
+from gdpnet.rules._linear import Coefficient
 
 Array = np.ndarray
 
@@ -49,6 +50,8 @@ class SparseProgram(ABC):
         self.data = data
         varying = [i for i, row in enumerate(data.rows) if any(a.atoms for _, a in row.terms)]
         self._varying = {i: k for k, i in enumerate(varying)}
+        # Parameters: one a row, then the coefficients that depend on x, then the start.
+        self._first_start = len(data.rows) + len(varying) * len(data.columns)
 
     # ---- parameters ----------------------------------------------------------------------
 
@@ -111,13 +114,19 @@ class SparseProgram(ABC):
     def _split(self, to_moving: Array) -> tuple[Array, Array, Array]:
         """Gradients with respect to the three spans of parameters: `m`, `k x n` and `d` of them."""
         data, size = self.data, len(to_moving)
-        m, k, n = len(data.rows), len(self._varying), len(data.columns)
-        found = np.zeros((size, m + k * n + data.outputs))
+        found = np.zeros((size, self._first_start + data.outputs))
         found[:, self._used] = to_moving @ self._factors.T
-        rows, varying, start = np.split(found, [m, m + k * n], axis=1)
-        return rows, varying.reshape(size, k, n), start
+        rows, varying, start = np.split(found, [len(data.rows), self._first_start], axis=1)
+        return rows, varying.reshape(size, len(self._varying), len(data.columns)), start
 
     # ---- entries -------------------------------------------------------------------------
+
+    def _coefficient(self, i: int, j: int, a: Coefficient) -> Value:
+        """The coefficient of column j in row i of the rules, a number or a parameter."""
+        if a.is_number:
+            return Value(a.number)
+        place = len(self.data.rows) + self._varying[i] * len(self.data.columns) + j
+        return Value(moving=((place, 1.0),))
 
     def _compress(self, rows: Rows, lower: Sequence[float], upper: Sequence[float]) -> None:
         self.names = rows.names
