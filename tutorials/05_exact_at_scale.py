@@ -196,7 +196,8 @@ _ = ax.set(xlabel="rules", ylabel="microseconds a sample", yscale="log")
 # batch from waiting for its hardest sample, and the status tells what happened:
 #
 # * `node_limit`: what the engine has not finished by then goes to MILP, and `info.solver` says so.
-# * `time_limit`, in seconds a sample: then the best output found is returned, with status `LIMIT`.
+# * `time_limit`, in seconds a sample: then the best output found is returned, with status `LIMIT`
+#   (`UNSOLVED` where none was found).
 #   It satisfies the rules; it is only not proved to be the nearest. (If nothing was found at all,
 #   its distance is infinite.)
 

@@ -10,7 +10,6 @@ branches on broken clauses and solves a linear program at every node.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from gdpnet.rules._data import Boolean, Clause
 from gdpnet.solve import _highs
+from gdpnet.solve._clock import UNLIMITED, Clock
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome, Solver
 
 # A literal holds at a node's point if its rows do within this; rows are of the order of 1.
@@ -92,12 +92,12 @@ class DisjunctiveAnswer:
 
 
 def solve(
-    program: DisjunctiveProgram, solver: Solver = _highs.solve, time_limit: float | None = None
+    program: DisjunctiveProgram, solver: Solver = _highs.solve, clock: Clock = UNLIMITED
 ) -> DisjunctiveAnswer:
     """By MILP where big-M exists and the solver copes with it, else by search."""
-    answer = solve_milp(program, solver, time_limit)
+    answer = solve_milp(program, solver, clock)
     if answer is None or answer.outcome in (Outcome.FAILED, Outcome.UNBOUNDED):
-        return solve_search(program, solver, time_limit)
+        return solve_search(program, solver, clock)
     return answer
 
 
@@ -114,17 +114,44 @@ def polish(
         upper=np.where(program.integer, whole, program.upper),
         integer=np.zeros_like(program.integer),
     )
-    found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), None)
+    found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), UNLIMITED)
     if found.outcome is not Outcome.OPTIMAL or found.point is None:
         return answer
     return replace(answer, point=found.point, value=float(program.cost @ found.point))
+
+
+def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
+    """The same program where every row and bound gives way by a margin, scaled."""
+    size = np.maximum(1.0, np.maximum(np.abs(program.bound), np.abs(program.matrix).max(1)))
+    back = np.flatnonzero(program.equality)
+    opposite = dict(zip(back.tolist(), range(len(program.bound), 2**62), strict=False))
+
+    def both(rows: Sequence[int]) -> tuple[int, ...]:
+        return (*rows, *(opposite[i] for i in rows if i in opposite))
+
+    room = margin * np.maximum(1.0, np.nan_to_num(np.abs(program.lower), posinf=0.0))
+    above = margin * np.maximum(1.0, np.nan_to_num(np.abs(program.upper), posinf=0.0))
+    return replace(
+        program,
+        matrix=np.vstack([program.matrix, -program.matrix[back]]),
+        bound=np.concatenate([program.bound, -program.bound[back]])
+        + margin * np.concatenate([size, size[back]]),
+        equality=np.zeros(len(program.bound) + len(back), dtype=bool),
+        lower=np.where(program.integer, program.lower, program.lower - room),
+        upper=np.where(program.integer, program.upper, program.upper + above),
+        global_rows=both(program.global_rows),
+        booleans=tuple(
+            replace(b, true_rows=both(b.true_rows), false_rows=both(b.false_rows))
+            for b in program.booleans
+        ),
+    )
 
 
 # ---- big-M --------------------------------------------------------------------------------
 
 
 def solve_milp(
-    program: DisjunctiveProgram, solver: Solver = _highs.solve, time_limit: float | None = None
+    program: DisjunctiveProgram, solver: Solver = _highs.solve, clock: Clock = UNLIMITED
 ) -> DisjunctiveAnswer | None:
     """One mixed-integer program; None where a row that can be switched off is unbounded."""
     relevant = sorted(
@@ -195,7 +222,7 @@ def solve_milp(
             upper=np.concatenate([program.upper, ones]),
             integer=np.concatenate([program.integer, ones.astype(bool)]),
         ),
-        time_limit,
+        clock,
     )
     if answer.point is None:
         return DisjunctiveAnswer(answer.outcome, nodes=1)
@@ -215,7 +242,7 @@ def solve_milp(
 def solve_search(
     program: DisjunctiveProgram,
     solver: Solver = _highs.solve,
-    time_limit: float | None = None,
+    clock: Clock = UNLIMITED,
     first: bool = False,
 ) -> DisjunctiveAnswer:
     """Branch on broken clauses, depth first, nearest child first; needs no bounds.
@@ -223,21 +250,21 @@ def solve_search(
     Args:
         program: what to solve.
         solver: solves the nodes.
-        time_limit: seconds for the whole search.
+        clock: limit of the whole search.
         first: stop at the first feasible point.
     """
-    search = _Search(program, solver, time_limit, first)
+    search = _Search(program, solver, clock, first)
     return search.run()
 
 
 class _Search:
     def __init__(
-        self, program: DisjunctiveProgram, solver: Solver, time_limit: float | None, first: bool
+        self, program: DisjunctiveProgram, solver: Solver, clock: Clock, first: bool
     ) -> None:
         self.program = program
         self.solver = solver
         self.first = first
-        self.deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.clock = clock
         self.nodes = 0
         self.best = DisjunctiveAnswer(Outcome.INFEASIBLE)
         self.guarded: dict[int, list[Clause]] = {}
@@ -262,7 +289,7 @@ class _Search:
             answer, literals = stack.pop()
             if answer.point is None or not self._improves(answer):
                 continue
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            if self.clock.over:
                 return replace(self.best, outcome=Outcome.LIMIT, bound=root.bound)
             broken = self._broken(answer.point, literals)
             if broken is None:
@@ -309,7 +336,7 @@ class _Search:
 
     def _solve(self, literals: frozenset[int]) -> Answer:
         self.nodes += 1
-        return self.solver(self.program.linear(self.program.rows_of(sorted(literals))), None)
+        return self.solver(self.program.linear(self.program.rows_of(sorted(literals))), UNLIMITED)
 
     def _improves(self, answer: Answer) -> bool:
         return self.best.point is None or answer.bound < self.best.value - 1e-12

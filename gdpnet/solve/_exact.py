@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import time
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ import torch
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _milp
+from gdpnet.solve import _margin, _milp
+from gdpnet.solve._milp import Incumbent, literals_of
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gdpnet")
 
+ENGINE_SHARE = 0.5
+"""Of a sample's time limit; the rest is for the MILP that takes over."""
+
 _EXACT = SOLVER_NAMES.index("exact")
 _PROJECTED = int(Status.PROJECTED)
 
 # Status for each outcome of the engine: solved, no solution, node limit, numerical, accepted.
 _STATUS = np.array(
-    [Status.PROJECTED, Status.CONFLICT, Status.LIMIT, Status.LIMIT, Status.SATISFIED],
+    [Status.PROJECTED, Status.CONFLICT, Status.UNSOLVED, Status.UNSOLVED, Status.SATISFIED],
     dtype=np.int8,
 )
 
@@ -141,7 +146,10 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine, instance = instantiate(rules, x, invalid, mark)
-    solved = engine.project(instance, yhat, options, options.detailed)
+    limit = None if options.time_limit is None else options.time_limit * ENGINE_SHARE
+    searched = options._replace(time_limit=limit)
+    started = time.monotonic()
+    solved = engine.project(instance, yhat, searched, options.detailed)
     solver = np.empty(len(yhat), dtype=np.int8)
     solver.fill(_EXACT)
     results = Results(
@@ -155,7 +163,7 @@ def solve(
         missing=np.zeros(len(yhat), dtype=bool),
         instance=instance,
         solved=solved,
-        replay=lambda: engine.project(instance, yhat, options, detailed=True),
+        replay=lambda: engine.project(instance, yhat, searched, detailed=True),
     )
     rest = results.status > _PROJECTED
     if solved.unproved is not None:
@@ -166,16 +174,28 @@ def solve(
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid
     rest &= ~(conflict | invalid)
+    close = _margin.doubtful(rules, x, yhat, np.flatnonzero(conflict), searched)
+    conflict[close] = False
+    rest[close] = True
     results.unfinished = rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
         from gdpnet.solve.exact import NODE_LIMIT
 
         incumbents = {
-            int(i): (solved.z[i, : rules.data.outputs], float(solved.distance[i]))
+            int(i): Incumbent(
+                solved.z[i, : rules.data.outputs],
+                float(solved.distance[i]),
+                literals_of(solved.assignment[i]),
+            )
             for i in np.flatnonzero(rest & np.isfinite(solved.distance))
         }
-        _milp.finish(rules, x, yhat, again, results, options, incumbents=incumbents)
+        left = None
+        if options.time_limit is not None and limit is not None:
+            left = options.time_limit - min(limit, time.monotonic() - started)
+        _milp.finish(
+            *(rules, x, yhat, again, results, options), incumbents=incumbents, seconds=left
+        )
         # What the search had proved by then holds whatever came after it.
         proved = (solved.status == NODE_LIMIT) & (results.status == Status.LIMIT)
         results.value[proved] = np.maximum(results.value, solved.bound)[proved]

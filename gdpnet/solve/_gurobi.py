@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gdpnet.errors import SolverError
+from gdpnet.solve._clock import UNLIMITED, Clock, run_beside
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
@@ -59,21 +60,29 @@ def _new_model() -> Any:
     return model
 
 
-def kept_model(program: SparseProgram) -> tuple[Any, list[Any], list[Any]]:
-    """A relaxation's program, to be changed and solved again: model, columns and rows."""
+def kept_model(program: SparseProgram, unit: np.ndarray) -> tuple[Any, list[Any], list[Any]]:
+    """A relaxation's program, to be changed and solved again: model, columns and rows.
+
+    Args:
+        program: the program.
+        unit: factor of each row.
+    """
     model = _new_model()
     model.Params.Method = 1  # dual simplex: a vertex, and the old basis serves
     columns = model.addMVar(len(program.lower), lb=program.lower, ub=program.upper)
     shape = (len(program.bound), len(program.lower))
-    matrix = csr_array((program.value, program.column, program.start), shape=shape)
+    value = program.value * unit[program.row_of]
+    matrix = csr_array((value, program.column, program.start), shape=shape)
     sense = np.where(program.equality, "=", "<")
-    rows = model.addMConstr(matrix, columns, sense, program.bound)
+    rows = model.addMConstr(matrix, columns, sense, program.bound * unit)
     model.update()
     return model, columns.tolist(), rows.tolist()
 
 
-def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
+def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
     """Solve a program at Gurobi's tightest tolerances, one thread."""
+    if clock.over:
+        return Answer(Outcome.LIMIT)
     with refusals(len(program.cost), len(program.matrix)):
         import gurobipy
 
@@ -83,11 +92,12 @@ def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
             status.INFEASIBLE: Outcome.INFEASIBLE,
             status.UNBOUNDED: Outcome.UNBOUNDED,
             status.TIME_LIMIT: Outcome.LIMIT,
+            status.INTERRUPTED: Outcome.LIMIT,
         }
         model = _new_model()
         model.Params.MIPGap = model.Params.MIPGapAbs = 0.0
-        if time_limit is not None:
-            model.Params.TimeLimit = time_limit
+        if clock.left is not None:
+            model.Params.TimeLimit = clock.left
         kinds = np.where(program.integer, "I", "C")
         v = model.addMVar(
             len(program.cost), lb=program.lower, ub=program.upper, obj=program.cost, vtype=kinds
@@ -96,7 +106,8 @@ def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
             rows = np.isfinite(bound)
             if rows.any():
                 model.addMConstr(program.matrix[rows], v, side, bound[rows])
-        model.optimize()
+        if not run_beside(model.optimize, model.terminate, clock):
+            return Answer(Outcome.LIMIT)
     outcome = outcomes.get(model.Status, Outcome.FAILED)
     if model.SolCount == 0 or outcome not in (Outcome.OPTIMAL, Outcome.LIMIT):
         return Answer(outcome)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet.solve._clock import UNLIMITED, Clock, run_beside
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
@@ -23,13 +24,17 @@ _TOLERANCES = {
 }
 
 
-def solve(program: LinearProgram, time_limit: float | None = None) -> Answer:
+# Entries of a linear program from which on it pays to run it where it can be called off.
+_LARGE = 20_000
+
+
+def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
     """Solve a program; simplex, so that the answer is a vertex."""
-    answer = _run(program, time_limit, presolve="choose")
+    answer = _run(program, clock, presolve="choose")
     if answer.outcome in (Outcome.FAILED, Outcome.INFEASIBLE):
         # Presolve decides infeasibility with tolerances of its own, and may not tell it from
         # unboundedness; without it HiGHS gives a definite answer.
-        answer = _run(program, time_limit, presolve="off")
+        answer = _run(program, clock, presolve="off")
     return answer
 
 
@@ -50,6 +55,7 @@ def _outcomes() -> dict[Any, Outcome]:
         Status.kUnbounded: Outcome.UNBOUNDED,
         Status.kUnboundedOrInfeasible: Outcome.FAILED,
         Status.kTimeLimit: Outcome.LIMIT,
+        Status.kInterrupt: Outcome.LIMIT,
         Status.kIterationLimit: Outcome.LIMIT,
         Status.kModelEmpty: Outcome.OPTIMAL,
     }
@@ -77,11 +83,18 @@ def new_solver(
     return solver
 
 
-def _run(program: LinearProgram, time_limit: float | None, presolve: str) -> Answer:
+def _run(program: LinearProgram, clock: Clock, presolve: str) -> Answer:
+    if clock.over:
+        return Answer(Outcome.LIMIT)
     whole = bool(program.integer.any())
-    solver = new_solver(presolve, time_limit, whole)
+    solver = new_solver(presolve, clock.left, whole)
     solver.passModel(model_of(program))
-    solver.run()
+    if whole or program.matrix.size > _LARGE:
+        solver.HandleUserInterrupt = True
+        if not run_beside(solver.run, solver.cancelSolve, clock):
+            return Answer(Outcome.LIMIT)
+    else:
+        solver.run()
     outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
     info = solver.getInfo()
     bound = info.mip_dual_bound if whole else info.objective_function_value

@@ -8,6 +8,8 @@ from enum import Enum
 
 import numpy as np
 
+from gdpnet.solve._clock import Clock
+
 
 class Outcome(Enum):
     """How a solver ended."""
@@ -57,5 +59,5 @@ class Answer:
     bound: float = -np.inf
 
 
-Solver = Callable[[LinearProgram, float | None], Answer]
-"""A function `(program, time limit in seconds or None) -> Answer`."""
+Solver = Callable[[LinearProgram, Clock], Answer]
+"""A function `(program, clock) -> Answer` that stops when the clock is over."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,17 +15,22 @@ import torch
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _disjunctive, _existence, _gurobi, _highs
+from gdpnet.solve._clock import Clock
 from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve._linear import Outcome, Solver
 from gdpnet.solve._nearest import nearest
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
+from gdpnet.solve._steps import smallest_row
 from gdpnet.solve.status import Status
 
 SOLVERS: dict[str, Solver] = {"milp": _highs.solve, "milp:gurobi": _gurobi.solve}
 
-# Scaled residual up to which the oracle's own point counts as feasible.
-_CHECKED = 1e-8
+# Residual, relative to max(|b|, max|a|), up to which the oracle's own point counts as feasible.
+_CHECKED = 1e-9
+
+MARGIN = 1e-8
+"""Rules contradict each other if they do even where every row gives way by this, scaled."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,25 @@ class Found:
     found: bool = True
 
 
+class Incumbent(NamedTuple):
+    """A point that is known to satisfy the rules.
+
+    Attributes:
+        y: outputs, `d`.
+        distance: of y.
+        literals: literals that are true at y.
+    """
+
+    y: Array
+    distance: float
+    literals: frozenset[int]
+
+
+def literals_of(assignment: Array) -> frozenset[int]:
+    """Literals of the booleans that are known to be true or false."""
+    return frozenset(int(assignment[k]) * (int(k) + 1) for k in np.flatnonzero(assignment))
+
+
 def solve(
     rules: RuleModel,
     x: Array,
@@ -68,7 +93,8 @@ def solve(
     usable = np.flatnonzero(~invalid)
     if len(usable):
         batch = Batch.of_arrays(x[usable], yhat[usable])
-        holds = rules.satisfied(batch.x, batch.y, options.tolerance).numpy()
+        holds = rules.satisfied(batch.x, batch.y, acceptance(rules, options)).numpy()
+        holds &= (batch.y.numpy() == whole_outputs(rules, batch.y.numpy())).all(1)
         accepted, rest = usable[holds], usable[~holds]
         if len(accepted):
             part = Batch.of_arrays(x[accepted], yhat[accepted])
@@ -76,8 +102,23 @@ def solve(
             results.assignment[accepted] = true.astype(np.int8)
         results.solver[accepted] = SOLVER_NAMES.index(solver)
         if len(rest):
-            finish(rules, x, yhat, rest, results, options, solver)
+            limit = options.time_limit
+            finish(rules, x, yhat, rest, results, options, solver, seconds=limit)
     return results
+
+
+def acceptance(rules: RuleModel, options: Options) -> float:
+    """The tolerance of a prediction that passes, in terms of `max(1, |b|, max|a|)` of a row.
+
+    It is meant relative to `max(|b|, max|a|)`, or a rule in small units would always hold.
+    """
+    return options.tolerance * float(rules.kept("smallest row", smallest_row))
+
+
+def whole_outputs(rules: RuleModel, y: Array) -> Array:
+    """Outputs, whole where they must be."""
+    integer = [column.integer for column in rules.data.columns[: rules.data.outputs]]
+    return np.where(integer, np.rint(y), y)
 
 
 def finish(
@@ -88,7 +129,8 @@ def finish(
     results: Results,
     options: Options,
     solver: str = "milp",
-    incumbents: Mapping[int, tuple[Array, float]] = MappingProxyType({}),
+    incumbents: Mapping[int, Incumbent] = MappingProxyType({}),
+    seconds: float | None = None,
 ) -> None:
     """Project some samples of a batch into `results`.
 
@@ -100,19 +142,22 @@ def finish(
         results: updated.
         options: how to solve.
         solver: name in `SOLVERS`.
-        incumbents: points already known to satisfy the rules, and their distances.
+        incumbents: points already known to satisfy the rules.
+        seconds: for each sample, or None.
     """
     evaluated = rules.evaluate(torch.from_numpy(x[samples]))
+    clocks: list[Clock] = []
 
     def one(place: int) -> Found:
         index = int(samples[place])
         sample = Sample.of(rules, evaluated, place)
-        known = incumbents.get(index)
-        return _project(sample, yhat[index], SOLVERS[solver], options, known)
+        clock = Clock(seconds)
+        clocks.append(clock)
+        return _project(sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock)
 
     workers = min(len(samples), options.threads or os.cpu_count() or 1)
     code = SOLVER_NAMES.index(solver)
-    for index, found in zip(samples, _mapped(one, len(samples), workers), strict=True):
+    for index, found in zip(samples, _mapped(one, len(samples), workers, clocks), strict=True):
         results.status[index] = found.status
         results.y[index] = found.y
         results.value[index] = found.value
@@ -128,11 +173,22 @@ def finish(
                 results.assignment[index, abs(literal) - 1] = np.sign(literal)
 
 
-def _mapped(function: Callable[[int], Found], count: int, workers: int) -> list[Found]:
+def _mapped(
+    function: Callable[[int], Found], count: int, workers: int, clocks: list[Clock]
+) -> list[Found]:
+    """Samples in threads; an interruption calls off those at work."""
     if workers <= 1:
         return [function(item) for item in range(count)]
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         return list(pool.map(function, range(count)))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for clock in clocks:
+            clock.cancel()
+        raise
+    finally:
+        pool.shutdown()
 
 
 def _project(
@@ -140,61 +196,100 @@ def _project(
     yhat: Array,
     solver: Solver,
     options: Options,
-    known: tuple[Array, float] | None,
+    known: Incumbent | None,
+    clock: Clock,
 ) -> Found:
-    weights, time_limit = options.weights, options.time_limit
-    d = len(yhat)
+    weights, d = options.weights, len(yhat)
     start = sample.clip(yhat)
     outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights)
+    nodes = 0
+    if known is None and clock.left is not None:
+        # A feasible output that is not the nearest is worth more than none when the time is over.
+        first = _dive(program, solver, clock.half())
+        nodes += first.nodes
+        y = None if first.point is None else _outputs(sample, first)
+        if y is not None and _holds(sample, first, y):
+            known = Incumbent(y, float(weights @ np.abs(y - yhat)), first.literals)
     if known is not None:
-        program = _bounded(program, start, weights, known[1] - outside)
+        program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
-        first = _disjunctive.solve_search(program, solver, time_limit, first=True)
+        first = _disjunctive.solve_search(program, solver, clock, first=True)
+        nodes += first.nodes
         if first.outcome is Outcome.OPTIMAL:
             program = _bounded(program, start, weights, first.value)
         elif first.outcome is not Outcome.INFEASIBLE:
-            return _failed(first, yhat)
-    answer = _disjunctive.solve(program, solver, time_limit)
+            return _nothing(yhat, nodes)
+    answer = _disjunctive.solve(program, solver, clock)
     if answer.outcome is Outcome.INFEASIBLE:
         # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
         # big-M agrees.
-        answer = _disjunctive.solve_search(program, solver, time_limit)
-    nodes = answer.nodes
-    if answer.point is None and known is not None:
-        # The known point satisfies the rules, so this is a limit, whatever the solver says.
-        bound = max(answer.bound, 0.0) if answer.outcome is Outcome.LIMIT else 0.0
-        return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
-    if answer.outcome is Outcome.INFEASIBLE:
-        if options.nearest:
-            found = nearest(sample, start, weights, solver, time_limit)
-            if found is not None and found.point is not None:
-                y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
-                return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)
-        return Found(Status.CONFLICT, yhat, np.inf, frozenset(), nodes)
-    if answer.point is None:
-        return _failed(answer, yhat)
+        nodes += answer.nodes
+        answer = _disjunctive.solve_search(program, solver, clock)
+    nodes += answer.nodes
+    if answer.outcome is Outcome.INFEASIBLE and known is None:
+        return _contradiction(sample, program, yhat, solver, options, clock, nodes)
     answer = _disjunctive.polish(program, answer, solver)
-    assert answer.point is not None
-    y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
-    if not _holds(sample, answer, y):  # big-M let something through: again without it
-        answer = _disjunctive.solve_search(program, solver, time_limit)
-        if answer.point is None:
-            return _failed(answer, yhat)
-        y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
+    if answer.point is not None and not _holds(sample, answer, _outputs(sample, answer)):
+        # Big-M let something through: again without it.
+        answer = _disjunctive.solve_search(program, solver, clock)
+        nodes += answer.nodes
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
-    status = Status.PROJECTED if answer.outcome is Outcome.OPTIMAL else Status.LIMIT
-    if not _holds(sample, answer, y):
-        status = Status.ERROR
-    elif known is not None and status is Status.LIMIT and answer.value + outside > known[1]:
-        return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
-    return Found(status, y, bound + outside, answer.literals, nodes)
+    if answer.point is not None:
+        y = _outputs(sample, answer)
+        if _holds(sample, answer, y):
+            if answer.outcome is Outcome.OPTIMAL:
+                return Found(Status.PROJECTED, y, bound + outside, answer.literals, nodes)
+            if known is None or answer.value + outside <= known.distance:
+                return Found(Status.LIMIT, y, bound + outside, answer.literals, nodes)
+    if known is not None:
+        # The known point satisfies the rules, so this is a limit, whatever the solver says.
+        proved = bound if answer.outcome is Outcome.LIMIT else 0.0
+        return Found(Status.LIMIT, known.y, proved + outside, known.literals, nodes)
+    return _nothing(yhat, nodes)
 
 
-def _failed(answer: DisjunctiveAnswer, yhat: Array) -> Found:
-    """Nothing was found: the prediction passes, at an infinite distance."""
-    status = Status.LIMIT if answer.outcome is Outcome.LIMIT else Status.ERROR
-    return Found(status, yhat, 0.0, frozenset(), answer.nodes, found=False)
+def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
+    """Any feasible point, made the nearest one of the disjuncts that it chose."""
+    free = replace(program, cost=np.zeros_like(program.cost))
+    answer = _disjunctive.solve(free, solver, clock)
+    return _disjunctive.polish(program, answer, solver)
+
+
+def _contradiction(
+    sample: Sample,
+    program: DisjunctiveProgram,
+    yhat: Array,
+    solver: Solver,
+    options: Options,
+    clock: Clock,
+    nodes: int,
+) -> Found:
+    """Nothing is feasible: a conflict if that remains so with a margin, else not decided."""
+    loose = _disjunctive.solve_search(_disjunctive.loosened(program, MARGIN), solver, clock, True)
+    nodes += loose.nodes
+    if loose.outcome is not Outcome.INFEASIBLE:
+        return _nothing(yhat, nodes)
+    d = len(yhat)
+    if options.nearest:
+        found = nearest(sample, sample.clip(yhat), options.weights, solver, clock)
+        if found is not None and found.point is not None:
+            y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
+            return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)
+    return Found(Status.CONFLICT, yhat, np.inf, frozenset(), nodes)
+
+
+def _nothing(yhat: Array, nodes: int) -> Found:
+    """Nothing was found and nothing excluded: the prediction passes, at an infinite distance."""
+    return Found(Status.UNSOLVED, yhat, 0.0, frozenset(), nodes, found=False)
+
+
+def _outputs(sample: Sample, answer: DisjunctiveAnswer) -> Array:
+    """The outputs of an answer, within their bounds and whole where they must be."""
+    assert answer.point is not None
+    d = sample.rules.data.outputs
+    y = np.clip(answer.point[:d], sample.lower[:d], sample.upper[:d])
+    return np.where(sample.integer[:d], np.rint(y), y) + 0.0
 
 
 def _bounded(
@@ -221,6 +316,7 @@ def _holds(sample: Sample, answer: DisjunctiveAnswer, y: Array) -> bool:
     for literal in answer.literals:
         boolean = data.booleans[abs(literal) - 1]
         rows += boolean.true_rows if literal > 0 else boolean.false_rows
+    size = np.maximum(np.abs(sample.bound), np.abs(sample.matrix).max(1, initial=0.0))[rows]
     excess = sample.matrix[rows] @ z - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
-    return bool((excess <= _CHECKED * sample.scale[rows]).all())
+    return bool((excess <= _CHECKED * np.where(size > 0.0, size, 1.0)).all())

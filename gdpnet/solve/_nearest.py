@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from gdpnet.solve import _disjunctive
+from gdpnet.solve._clock import Clock
 from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve._linear import Solver
 from gdpnet.solve._sample import Sample
@@ -17,7 +18,7 @@ def nearest(
     start: np.ndarray,
     weights: np.ndarray,
     solver: Solver,
-    time_limit: float | None,
+    clock: Clock,
 ) -> DisjunctiveAnswer | None:
     """Bounds, globals and logic hard; least sum of scaled violations, then least distance.
 
@@ -25,7 +26,7 @@ def nearest(
     """
     program, slack = _elastic(sample, start, weights)
     first = replace(program, cost=slack.astype(float))
-    answer = _disjunctive.solve(first, solver, time_limit)
+    answer = _disjunctive.solve(first, solver, clock)
     answer = _disjunctive.polish(first, answer, solver)
     if answer.point is None:
         return None
@@ -40,7 +41,7 @@ def nearest(
         equality=np.concatenate([program.equality, [False]]),
         global_rows=(*program.global_rows, len(bound) - 1),
     )
-    nearer = _disjunctive.polish(second, _disjunctive.solve(second, solver, time_limit), solver)
+    nearer = _disjunctive.polish(second, _disjunctive.solve(second, solver, clock), solver)
     return answer if nearer.point is None else nearer
 
 
@@ -67,10 +68,10 @@ def _elastic(
                 boolean = booleans[literal - 1]
                 rows = list(boolean.true_rows)
                 for i in boolean.true_rows:
-                    matrix[i, columns + k] = -sample.scale[i]
+                    matrix[i, columns + k] = -sample.scale[i] * sample.unit[i]
                     if sample.equality[i]:
                         opposite = -matrix[i]
-                        opposite[columns + k] = -sample.scale[i]
+                        opposite[columns + k] = -sample.scale[i] * sample.unit[i]
                         rows.append(len(matrix) + len(extra))
                         extra.append(opposite)
                         extra_bound.append(-bound[i])

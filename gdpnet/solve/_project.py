@@ -36,8 +36,9 @@ def project(
         rules: the rules.
         yhat: predictions, `... x d`. One that satisfies everything within the rounding of its type
             (1e-9 in float64, 1e-6 in float32, 2e-3 in float16, 2e-2 in bfloat16, relative to
-            max(|b|, max|a|) of a row) passes unchanged; y is rounded to the type of yhat, so check
-            float16 outputs with a tolerance of that size, or use `strict`.
+            max(|b|, max|a|) of a row) passes unchanged. y is rounded to the type of yhat and holds
+            within the same tolerance then, relative to max(1, |b|, max|a|); where no number of
+            that type does, the status is ERROR and `info.rounding` tells by how much.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
@@ -75,8 +76,9 @@ def project(
             engine only.
         node_limit: nodes of the exact engine's search for a sample; what is not finished by then
             goes to MILP (`info.solver` tells).
-        time_limit: seconds for each sample, for the engine's search and for the MILP that takes
-            over; then the best found is returned with status LIMIT.
+        time_limit: seconds for each sample, all solvers together (half of it for the engine's
+            search before MILP takes over); then the best found is returned with status LIMIT, or
+            the prediction with UNSOLVED where nothing was found.
         threads: samples solved at a time; chosen by the size of the batch where not given. The
             answers do not depend on it.
         on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction

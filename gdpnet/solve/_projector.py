@@ -14,7 +14,7 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.errors import ConflictError, InputError
 from gdpnet.rules._batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _milp, _relaxed, _strict
+from gdpnet.solve import _exact, _milp, _relaxed, _returned
 from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
 from gdpnet.solve._results import NODE_LIMIT, Array, Options, Results
 from gdpnet.solve.projection import Projection
@@ -122,7 +122,8 @@ class Projector:
 
         results = self._solve(inputs, predictions, invalid, options, mark)
         if self.strict:
-            results.strict = _strict.enforce(rules, predictions, results, options)
+            results.strict = _returned.enforce_strictly(rules, predictions, results, options)
+        _returned.settle(rules, inputs, predictions, results, options)
         if np.count_nonzero(invalid):
             results.status[invalid] = Status.ERROR
             results.y = np.where(invalid[:, None], np.nan, results.y)

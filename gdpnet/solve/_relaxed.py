@@ -22,6 +22,7 @@ from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
+from gdpnet.solve._milp import acceptance
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
@@ -69,7 +70,7 @@ def solve(
     _, instance = instantiate(layouts.ready.rules, x, invalid, mark)
     batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
-    accepted = batch.judge(usable, options.tolerance)
+    accepted = batch.judge(usable, acceptance(rules, options))
     batch.plan(usable[~accepted], plan)
     batch.solve(usable[~accepted])
     if adaptive:

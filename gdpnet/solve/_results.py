@@ -70,6 +70,8 @@ class Results:
         unpruned: samples outside input_bounds, whose products were all kept, (B,) bool.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
+        rounding: scaled violation of what no number of the caller's type satisfies, else 0, (B,);
+            None where there is none.
         instance: the rules of the batch, where they were evaluated; behind them may stand rows and
             columns that relaxations need.
         solved: the exact engine's own results.
@@ -94,12 +96,19 @@ class Results:
     unpruned: Array | None = None
     least_norm: Array | None = None
     strict: Array | None = None
+    rounding: Array | None = None
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
     replay: Callable[[], Solved] | None = field(default=None, repr=False)
     plain: bool = False
     unfinished: Array | bool = False
     derivative: Any = field(default=None, repr=False)
+
+    @property
+    def unusable(self) -> Array:
+        """Samples that could not be used at all, (B,) bool."""
+        error = self.status == Status.ERROR
+        return error if self.rounding is None else error & (self.rounding == 0.0)
 
     @staticmethod
     def start(rules: RuleModel, yhat: Array, active: Array) -> Results:
@@ -158,7 +167,7 @@ class Results:
     def disjunct(self, rules: RuleModel) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
-        answered = ~(self.missing | (self.status == Status.ERROR))
+        answered = ~(self.missing | self.unusable)
         for r, rule in enumerate(rules.data.rules):
             columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
             true = self.assignment[:, columns] == 1

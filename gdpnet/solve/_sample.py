@@ -11,6 +11,11 @@ import numpy as np
 from gdpnet.rules._data import Clause
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import DisjunctiveProgram
+from gdpnet.solve._steps import off_step, power_of_two, steps
+
+
+def _steps(rules: RuleModel) -> list[tuple[int, float]]:
+    return steps(rules.data)
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,16 @@ class Sample:
             matrix = matrix.copy()
             varying = rows.varying.cpu().numpy()
             matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
+        bound = rows.bound[index].detach().cpu().numpy()
+        impossible = [i for i, step in rules.kept("steps", _steps) if off_step(bound[i], step)]
+        if impossible:
+            matrix, bound = matrix.copy(), bound.copy()
+            matrix[impossible], bound[impossible] = 0.0, 1.0
         active = evaluated.clauses[index].tolist()
         return Sample(
             rules=rules,
             matrix=matrix,
-            bound=rows.bound[index].detach().cpu().numpy(),
+            bound=bound,
             equality=rows.equality.cpu().numpy(),
             clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
         )
@@ -53,6 +63,14 @@ class Sample:
     def scale(self) -> np.ndarray:
         """`max(1, |b|, max|a|)` of each row."""
         return np.maximum(1.0, np.maximum(np.abs(self.bound), np.abs(self.matrix).max(1)))
+
+    @cached_property
+    def unit(self) -> np.ndarray:
+        """What brings each row to a largest coefficient of about 1.
+
+        Solvers' tolerances are absolute: rows in small units would count for nothing.
+        """
+        return power_of_two(np.abs(self.matrix).max(1, initial=0.0))
 
     @cached_property
     def lower(self) -> np.ndarray:
@@ -82,15 +100,17 @@ class Sample:
             weights: `d`.
         """
         d, n = len(start), len(self.lower)
-        rows = len(self.bound)
+        rows, unit = len(self.bound), self.unit
         # y - eta <= start and -y - eta <= -start
         epigraph = np.zeros((2 * d, n + d))
         epigraph[:d, :d], epigraph[d:, :d] = np.eye(d), -np.eye(d)
         epigraph[:d, n:] = epigraph[d:, n:] = -np.eye(d)
         return DisjunctiveProgram(
             cost=np.concatenate([np.zeros(n), weights]),
-            matrix=np.vstack([np.hstack([self.matrix, np.zeros((rows, d))]), epigraph]),
-            bound=np.concatenate([self.bound, start, -start]),
+            matrix=np.vstack(
+                [np.hstack([self.matrix * unit[:, None], np.zeros((rows, d))]), epigraph]
+            ),
+            bound=np.concatenate([self.bound * unit, start, -start]),
             equality=np.concatenate([self.equality, np.zeros(2 * d, dtype=bool)]),
             lower=np.concatenate([self.lower, np.zeros(d)]),
             upper=np.concatenate([self.upper, np.full(d, np.inf)]),
@@ -117,8 +137,8 @@ class Sample:
         """
         return DisjunctiveProgram(
             cost=np.zeros(len(self.lower)),
-            matrix=self.matrix,
-            bound=self.bound,
+            matrix=self.matrix * self.unit[:, None],
+            bound=self.bound * self.unit,
             equality=self.equality,
             lower=np.where(bounded, self.lower, -np.inf),
             upper=np.where(bounded, self.upper, np.inf),

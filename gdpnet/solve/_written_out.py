@@ -12,9 +12,12 @@ import numpy as np
 from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.errors import SolverError
 from gdpnet.solve import _gurobi, _highs
+from gdpnet.solve._steps import power_of_two
 from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray
+
+_SMALL = 1e-3  # rows whose largest entry is below this, or above its inverse, are scaled
 
 SOLVED, INFEASIBLE, FAILED = 0, 1, 2
 """Outcomes of a program."""
@@ -101,6 +104,8 @@ class _Model(ABC):
         column = np.full(len(row), -1)
         column[inside] = program.column[program.moving[inside]]
         self._place = list(zip(row.tolist(), column.tolist(), strict=True))
+        self.unit = _units(program)
+        self._moving_unit = self.unit[row]
         self._now = np.full(len(row), np.nan)
         self._cost: Array | None = None
 
@@ -113,7 +118,8 @@ class _Model(ABC):
     def solve(self, values: Array) -> tuple[Array | None, int]:
         """Change what differs from the last sample, and solve again from its basis."""
         changed = np.flatnonzero(values != self._now)
-        for k, value in zip(changed.tolist(), values[changed].tolist(), strict=True):
+        scaled = values[changed] * self._moving_unit[changed]
+        for k, value in zip(changed.tolist(), scaled.tolist(), strict=True):
             self._change(*self._place[k], value)
         self._now[changed] = values[changed]
         if not self.program.warm:
@@ -142,6 +148,17 @@ class _Model(ABC):
         """Columns in the final basis, and rows that are not, as many."""
 
 
+def _units(program: SparseProgram) -> Array:
+    """What brings rows in very small or large units to a largest entry of about 1, by row.
+
+    Solvers' tolerances are absolute, and entries of 1e-9 count as zero to HiGHS.
+    """
+    largest = np.zeros(len(program.bound))
+    np.maximum.at(largest, program.row_of, np.abs(program.value))
+    usual = (largest >= _SMALL) & (largest <= 1.0 / _SMALL)
+    return np.where(usual, 1.0, power_of_two(largest))
+
+
 class _HighsModel(_Model):
     def __init__(self, program: SparseProgram) -> None:
         super().__init__(program)
@@ -151,12 +168,13 @@ class _HighsModel(_Model):
         self.solver = _highs.new_solver()
         # Few pivots follow: weights that start at 1 cost less than exact ones.
         self.solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)
-        rows = np.where(program.equality, program.bound, -np.inf), program.bound
+        bound = program.bound * self.unit
+        rows = np.where(program.equality, bound, -np.inf), bound
         cost = np.zeros(len(program.lower))
         self.solver.passModel(
             _highs.sparse_model(
                 *(cost, program.lower, program.upper, *rows),
-                *(program.start, program.column, program.value),
+                *(program.start, program.column, program.value * self.unit[program.row_of]),
             )
         )
 
@@ -201,7 +219,7 @@ class _GurobiModel(_Model):
     def __init__(self, program: SparseProgram) -> None:
         super().__init__(program)
         with _gurobi.refusals(len(program.lower), len(program.bound)):
-            self.model, self.columns, self.rows = _gurobi.kept_model(program)
+            self.model, self.columns, self.rows = _gurobi.kept_model(program, self.unit)
         import gurobipy
 
         status = gurobipy.GRB.Status

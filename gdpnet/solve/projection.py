@@ -67,7 +67,7 @@ class Projection:
     @cached_property
     def value(self) -> torch.Tensor:
         """Optimal value of the relaxation, a lower bound on the distance, `...`."""
-        value = np.where(self._results.status == Status.ERROR, np.nan, self._results.value)
+        value = np.where(self._results.unusable, np.nan, self._results.value)
         return self._tensor(value, self._batch.dtype)
 
     @cached_property
@@ -210,6 +210,18 @@ class ProjectionInfo:
         """Where y is proved to be the nearest point of least norm, bool `...`; else None."""
         known = self._results.least_norm
         return None if known is None else self._projection._tensor(known)
+
+    @cached_property
+    def rounding(self) -> torch.Tensor:
+        """By how much rules are broken that no output of the prediction's type satisfies, `...`.
+
+        Scaled by max(1, |b|, max|a|) of the row; 0 elsewhere. The status is ERROR there, and y the
+        nearest point, rounded.
+        """
+        rounding = self._results.rounding
+        return self._projection._tensor(
+            np.zeros(len(self._results.y)) if rounding is None else rounding
+        )
 
     @cached_property
     def strict(self) -> torch.Tensor | None:

@@ -20,6 +20,7 @@ class Status(IntEnum):
     CONFLICT = 3
     LIMIT = 4
     ERROR = 5
+    UNSOLVED = 6
 
     @property
     def message(self) -> str:
@@ -39,8 +40,16 @@ _MESSAGES = {
         "rules.explain_conflict(x) names those that contradict each other"
     ),
     Status.LIMIT: (
-        "a limit was reached: the best output found, not proved to be the nearest; raise "
-        "node_limit or time_limit"
+        "the output satisfies the rules but is not proved to be the nearest: a limit was reached, "
+        "raise node_limit or time_limit"
     ),
-    Status.ERROR: "the sample could not be used: NaN or infinity in it, or the solver failed",
+    Status.ERROR: (
+        "the sample could not be used: NaN or infinity in it, or no output of its type satisfies "
+        "the rules within the tolerance (info.rounding has by how much they are broken; use "
+        "float64, or smaller units)"
+    ),
+    Status.UNSOLVED: (
+        "no output that satisfies the rules was found and none was excluded: a limit was reached, "
+        "or the numbers are too close to decide; the prediction passes unchanged"
+    ),
 }

@@ -243,9 +243,12 @@ def test_time_limit_without_time_is_told(name: str) -> None:
     best = gdpnet.project(rules, problem.yhat, **SOLVE)
     p = gdpnet.project(rules, problem.yhat, time_limit=1e-9, **SOLVE)
     done = (p.status == Status.PROJECTED) | (p.status == Status.SATISFIED)
-    assert (done | (p.status == Status.LIMIT)).all()
+    unsolved = p.status == Status.UNSOLVED
+    assert (done | unsolved | (p.status == Status.LIMIT)).all()
+    assert p.distance[unsolved].isinf().all()
     assert torch.allclose(p.distance[done], best.distance[done], rtol=0, atol=1e-7)
     limit = p.status == Status.LIMIT
+    assert rules.satisfied(None, p.y[limit]).all()
     assert (p.value[limit] <= best.distance[limit] + 1e-9).all()
 
 

@@ -18,6 +18,7 @@ from numba import typeof
 
 from gdpnet.rules._data import Row, RuleData
 from gdpnet.rules._linear import Coefficient
+from gdpnet.solve._steps import impossible, power_of_two
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._clauses import Logic
 from gdpnet.solve.exact._jit import Array
@@ -196,8 +197,10 @@ def _component(
     varying = [k for k, row in enumerate(varying_rows) if row in row_of]
 
     start, column, coefficient = [0], [], []
+    never = impossible(data)
     for row in rows:
-        for j, a in data.rows[row].terms:
+        # Without terms a row is wrong at once, where branching would try all whole numbers.
+        for j, a in () if row in never else data.rows[row].terms:
             column.append(column_of[j])
             coefficient.append(a.number)
         start.append(len(column))
@@ -320,9 +323,3 @@ def _sign(literal: int) -> int:
 def _compressed(lists: list[list[int]]) -> tuple[Array, Array]:
     start = np.cumsum([0, *map(len, lists)]).astype(np.int64)
     return start, np.array([k for one in lists for k in one], dtype=np.int64)
-
-
-def power_of_two(largest: Array) -> Array:
-    """The power of two that brings a row's largest coefficient into [1, 2); 1 for an empty row."""
-    _, exponent = np.frexp(largest)
-    return np.where(largest > 0, np.ldexp(1.0, 1 - exponent), 1.0)

@@ -53,6 +53,7 @@ FROM_BOX, FROM_SPLIT = -1, -2
 
 FEASIBILITY = 1e-10  # a scaled row (largest coefficient about 1) is violated beyond this
 ACCEPTED = 1e-9  # ... but no contradiction is concluded from less than this
+ROUNDING = 1e-14  # what arithmetic leaves of a whole number that rows determine, relative
 DUAL_SLACK = 1e-11  # Harris: how far a reduced cost may overshoot for a larger pivot
 NO_PIVOT = 1e-11  # an entry below this counts as zero
 SMALL_PIVOT = 1e-6  # refactorise before trusting a pivot below this
@@ -163,10 +164,24 @@ def reset_basis(dic):
 @inner
 def row_excess(rows, i, z):
     """``a z - b`` of row i, scaled."""
-    total = -rows.rhs[i]
+    total = 0.0
     for e in range(rows.start[i], rows.start[i + 1]):
         total += rows.coefficient[e] * z[rows.column[e]]
-    return total
+    return total - rows.rhs[i]  # last, or it is lost beside large terms
+
+
+@inner
+def whole_slack(x):
+    """How far a column that must be whole may be from it: absolute, whatever its size."""
+    return ACCEPTED + ROUNDING * abs(x)
+
+
+@inner
+def column_tolerance(rows, j, x):
+    """A basic column is violated beyond this."""
+    if rows.integer[j]:
+        return FEASIBILITY + ROUNDING * abs(x)
+    return FEASIBILITY * max(1.0, abs(x))
 
 
 @inner
@@ -188,7 +203,7 @@ def move_nonbasic(dic, position, j, target):
 
 
 @inner
-def tighten(dic, j, bound, is_lower, source, n_rows):
+def tighten(dic, rows, j, bound, is_lower, source):
     """Raises the lower bound (or drops the upper one) of column j.  False if the box empties.
 
     A bound that stems from a negated row (source >= n_rows) is strict in effect: its boundary
@@ -206,10 +221,12 @@ def tighten(dic, j, bound, is_lower, source, n_rows):
         gap = bound - real[LOWER, j]
         other = index[LOWER_SOURCE, j]
     magnitude = max(1.0, abs(bound))
-    if (source >= n_rows or other >= n_rows) and gap <= NO_PIVOT * magnitude:
+    m = rows.rhs.size
+    if (source >= m or other >= m) and gap <= NO_PIVOT * magnitude:
         return False
     if gap < 0.0:
-        if gap < -ACCEPTED * magnitude:
+        allowed = whole_slack(bound) if rows.integer[j] else ACCEPTED * magnitude
+        if gap < -allowed:
             return False
         bound = real[UPPER, j] if is_lower else real[LOWER, j]  # contradiction within rounding
     if is_lower:
@@ -254,15 +271,15 @@ def enforce(dic, rows, code):
     high = bound
     source = code
     if rows.integer[j]:
-        low = np.ceil(bound - ACCEPTED * max(1.0, abs(bound)))
-        high = np.floor(bound + ACCEPTED * max(1.0, abs(bound)))
+        low = np.ceil(bound - whole_slack(bound))
+        high = np.floor(bound + whole_slack(bound))
         if negated:  # the boundary itself has been explored: on to the next integer
             source = FROM_SPLIT
             low, high = high + 1.0, low - 1.0
-    if (upper_side or rows.equality[i]) and not tighten(dic, j, high, False, source, m):
+    if (upper_side or rows.equality[i]) and not tighten(dic, rows, j, high, False, source):
         return False
     lower_side = not upper_side or rows.equality[i]
-    return not lower_side or tighten(dic, j, low, True, source, m)
+    return not lower_side or tighten(dic, rows, j, low, True, source)
 
 
 @inner

@@ -13,6 +13,7 @@ from gdpnet.solve._results import Options
 from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block
+from gdpnet.solve.exact._dictionary import ACCEPTED
 from gdpnet.solve.exact._face import FaceJacobian
 from gdpnet.solve.exact._jacobian import FactoredJacobian
 from gdpnet.solve.exact._jit import Array
@@ -205,11 +206,12 @@ class ExactEngine:
         detail = new_detail(size, n) if detailed else _NO_DETAIL
         whole = n == len(self.data.columns)  # nothing to pick out
         weights = options.weights
+        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
         arguments = (
             component.activity(instance.active),
             _columns(instance.varying, component, whole),
             instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
-            np.ascontiguousarray(yhat),
+            np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
             weights if whole else np.ascontiguousarray(weights[component.outputs]),
         )
         unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
@@ -245,10 +247,14 @@ class ExactEngine:
             programs.append(program)
 
         in_threads(work, size, options.threads)
+        if discrete:  # what passed as a whole number, and was none, has moved
+            away = np.abs(arguments[3] - yhat) @ arguments[4]
+            shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
+            out.status[shifted] = SOLVED
+            out.distance[shifted] = out.bound[shifted] = away[shifted]
         if component.prepared.plain and not component.nested:
             return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
-        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
         near = (out.status == SOLVED) & (moved <= (0.0 if discrete else options.tolerance))
         if near.any():  # it was searched although the prediction was good enough
@@ -269,6 +275,16 @@ def _columns(varying: Array, component: Component, whole: bool) -> Array:
     if whole:
         return varying
     return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+
+
+def _snapped(yhat: Array, component: Component) -> Array:
+    """Predictions, those of integers that are whole but for rounding exactly so.
+
+    A column rests on its prediction, and an integer must not rest on 2.0000000001.
+    """
+    whole = np.rint(yhat)
+    near = component.prepared.integer[: yhat.shape[1]] & (np.abs(yhat - whole) <= ACCEPTED)
+    return np.where(near, whole, yhat)
 
 
 def new_output(size: int, n: int, booleans: int) -> Output:

@@ -30,6 +30,8 @@ from gdpnet.solve.exact._dictionary import (
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 from gdpnet.solve.exact._search import search
 
+LOST = 1e-15  # what adding up a row loses of its terms, relative
+
 # What became of a sample, beyond the outcomes of the search.
 ACCEPTED_AS_IS = 4
 
@@ -146,6 +148,21 @@ def load_rows(work, prepared, varying, bound):
 
 
 @outlined
+def allow_rounding(rows, yhat):
+    """Tolerances of the search: what rounding leaves beside large predictions is no violation.
+
+    Whether the rounded point is good enough is judged afterwards.
+    """
+    for i in range(rows.rhs.size):
+        size = 0.0
+        for e in range(rows.start[i], rows.start[i + 1]):
+            j = rows.column[e]
+            if j < yhat.size:
+                size += abs(rows.coefficient[e] * yhat[j])
+        rows.tolerance[i] = FEASIBILITY * max(1.0, abs(rows.rhs[i])) + LOST * size
+
+
+@outlined
 def accepts(work, prepared, logic, active, yhat, tolerance):
     """Whether the prediction satisfies bounds, globals and active rules within a tolerance.
 
@@ -179,9 +196,6 @@ def accepts(work, prepared, logic, active, yhat, tolerance):
         if not found:
             accepted = False
             break
-    if not accepted:
-        for i in range(rows.rhs.size):
-            rows.tolerance[i] = FEASIBILITY * max(1.0, abs(rows.rhs[i]))
     return accepted
 
 
@@ -316,6 +330,7 @@ def _compile(stamp: int) -> Any:
                         pass_through(detail, s, j)
                 mark_holding(work, logic, active[s], yhat[s], out.assignment[s])
                 continue
+            allow_rounding(work.rows, yhat[s])
             start_dictionary(work.dictionary, prepared.lower, prepared.upper, yhat[s], weights)
             status, best, proved, nodes = search(
                 work.dictionary, work.rows, logic, work.tree, active[s], prepared.global_rows,

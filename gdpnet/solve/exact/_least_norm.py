@@ -26,6 +26,7 @@ from numba import njit
 
 from gdpnet.solve.exact._arrays import Prepared
 from gdpnet.solve.exact._clauses import Logic
+from gdpnet.solve.exact._dictionary import whole_slack
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 from gdpnet.solve.exact._quadratic import (
     AT_KINK,
@@ -58,7 +59,6 @@ LEAF, BRANCH_CLAUSE, BRANCH_INTEGER = 10, 11, 12
 BEST, CLAUSE, COLUMN = 0, 1, 2
 
 FEASIBILITY = 1e-10  # a scaled row (largest coefficient about 1) is violated beyond this
-INTEGRALITY = 1e-9
 FIRST_PRICE, PRICE_FACTOR, LAST_PRICE = 1e4, 1e2, 1e8
 SAME_NORM = 1e-9  # squared norms, in units of the distance, that count as equal
 SAME_OUTPUT = 1e-6
@@ -510,7 +510,7 @@ def split_column(units, integer):
     for j in range(units.z.size):
         if integer[j]:
             away = abs(units.z[j] - np.round(units.z[j]))
-            if away > INTEGRALITY * max(1.0, abs(units.z[j])) and away > worst:
+            if away > whole_slack(units.z[j]) and away > worst:
                 worst, column = away, j
     return column
 
@@ -842,11 +842,13 @@ def _compile(stamp: int) -> Any:
                     break
                 price *= PRICE_FACTOR
             for j in range(tree.best_z.size):
-                z[s, j] = tree.best_z[j]
+                z[s, j] = np.round(tree.best_z[j]) if prepared.integer[j] else tree.best_z[j]
             for k in range(tree.best_state.size):
                 assignment[s, k] = tree.best_state[k]
 
     return run
 
 
-run = _compile(source_stamp("solve/exact/_quadratic", "solve/exact/_least_norm"))
+run = _compile(
+    source_stamp("solve/exact/_dictionary", "solve/exact/_quadratic", "solve/exact/_least_norm")
+)

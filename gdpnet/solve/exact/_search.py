@@ -25,19 +25,21 @@ from gdpnet.solve.exact._clauses import (
 )
 from gdpnet.solve.exact._dictionary import (
     BASIC,
-    FEASIBILITY,
     LOWER,
     N_BASIC,
     N_ENFORCED,
     N_INDEX_SAVED,
     N_REAL_SAVED,
+    PLACE,
     UPPER,
     VALUE,
+    column_tolerance,
     distance_of,
     dual_objective,
     enforce,
     reset_basis,
     row_excess,
+    whole_slack,
 )
 from gdpnet.solve.exact._jit import inner, outlined
 from gdpnet.solve.exact._simplex import (
@@ -61,7 +63,6 @@ LEAF, BRANCH_CLAUSE, BRANCH_INTEGER = 10, 11, 12
 # Status of a sample.
 SOLVED, NO_SOLUTION, NODE_LIMIT, NUMERICAL = 0, 1, 2, 3
 
-INTEGRALITY = 1e-9
 IMPROVEMENT = 1e-11  # an incumbent must be beaten by this, relative to max(1, distance)
 
 
@@ -117,10 +118,12 @@ def settle(dic, rows, logic, tree, active, cutoff):
             continue
         if n_broken == 0:
             for j in range(z.size):
-                if rows.integer[j] and abs(z[j] - np.round(z[j])) > INTEGRALITY * max(
-                    1.0, abs(z[j])
-                ):
-                    return BRANCH_INTEGER
+                if rows.integer[j]:
+                    # A column on one of its breakpoints is that number to the last digit.
+                    basic = dic.slots[PLACE, j] >= 0
+                    allowed = whole_slack(z[j]) if basic else 0.0
+                    if abs(z[j] - np.round(z[j])) > allowed:
+                        return BRANCH_INTEGER
             return LEAF
 
         objective = dual_objective(dic)
@@ -177,13 +180,15 @@ def settle(dic, rows, logic, tree, active, cutoff):
 
 @outlined
 def check_leaf(dic, rows):
-    """Whether bounds and enforced rows hold at the freshly computed point."""
+    """Whether bounds and enforced rows hold at the freshly computed point, whole where it must."""
     real = dic.real
     m = rows.rhs.size
     for k in range(dic.counts[N_BASIC]):
         j = dic.slots[BASIC, k]
+        if rows.integer[j]:
+            real[VALUE, j] = np.round(real[VALUE, j])
         x = real[VALUE, j]
-        tolerance = 2.0 * FEASIBILITY * max(1.0, abs(x))
+        tolerance = 2.0 * column_tolerance(rows, j, x)
         if not (x >= real[LOWER, j] - tolerance and x <= real[UPPER, j] + tolerance):
             return False
     for e in range(dic.counts[N_ENFORCED]):

@@ -15,7 +15,6 @@ from gdpnet.solve.exact._dictionary import (
     ALPHA,
     BASIC,
     DUAL_SLACK,
-    FEASIBILITY,
     FURTHER,
     KINK,
     LOWER,
@@ -36,6 +35,7 @@ from gdpnet.solve.exact._dictionary import (
     UPPER,
     VALUE,
     WEIGHT,
+    column_tolerance,
     dual_objective,
     move_nonbasic,
     reset_basis,
@@ -357,7 +357,7 @@ def choose_leaving(dic, rows, bland):
     for k in range(count[N_BASIC]):
         j = index[BASIC, k]
         x, lo, up = real[VALUE, j], real[LOWER, j], real[UPPER, j]
-        tolerance = FEASIBILITY * max(1.0, abs(x))
+        tolerance = column_tolerance(rows, j, x)
         size = 0.0
         goal = 0.0
         cap = np.inf

@@ -121,10 +121,9 @@ def open_child(dic, rows, logic, tree, level, child):
     column = tree.frame[level, 2]
     if column >= 0:
         x = dic.real[VALUE, column]
-        m = rows.rhs.size
         if tree.child_literal[level, child] < 0:
-            return tighten(dic, column, np.floor(x), False, FROM_SPLIT, m)
-        return tighten(dic, column, np.ceil(x), True, FROM_SPLIT, m)
+            return tighten(dic, rows, column, np.floor(x), False, FROM_SPLIT)
+        return tighten(dic, rows, column, np.ceil(x), True, FROM_SPLIT)
     for earlier in range(child):
         if not leave_out(dic, rows, logic, tree, tree.child_literal[level, earlier]):
             tree.frame[level, 1] = tree.frame[level, 0]  # nothing is left for later siblings

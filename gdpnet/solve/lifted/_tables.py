@@ -10,7 +10,7 @@ import numpy as np
 
 from gdpnet.convexify.program._blocks import Layout, Part
 from gdpnet.rules._data import RuleData
-from gdpnet.solve.exact._arrays import power_of_two
+from gdpnet.solve._steps import power_of_two
 from gdpnet.solve.exact._jit import Array
 
 

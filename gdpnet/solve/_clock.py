@@ -1,0 +1,112 @@
+"""One limit of time for everything that is done for a sample, and calling it off."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+logger = logging.getLogger("gdpnet")
+
+_LOOK = 0.05  # seconds between two looks at the clock
+_GRACE = 0.3  # seconds that a solver has to stop once it was asked to
+
+
+class Clock:
+    """Seconds that are left; it starts when it is made.
+
+    Args:
+        seconds: the limit, or None for none.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._cancelled = threading.Event()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least 0; None without a limit."""
+        if self._cancelled.is_set():
+            return 0.0
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.left == 0.0
+
+    def cancel(self) -> None:
+        """Call everything off that looks at this clock."""
+        self._cancelled.set()
+
+    def half(self) -> Clock:
+        """A clock with half of what is left."""
+        left = self.left
+        return Clock(None if left is None else left / 2)
+
+
+UNLIMITED = Clock()
+
+_left_behind: list[threading.Thread] = []
+_lock = threading.Lock()
+
+
+def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clock) -> bool:
+    """Run a solver in a thread of its own and wait for it: until it ends or the time is over.
+
+    Waiting can be interrupted by Ctrl-C where running cannot, and a solver that does not look at
+    its own clock is left behind, one at most.
+
+    Args:
+        run: runs the solver.
+        stop: asks it to stop.
+        clock: when to ask it.
+
+    Returns:
+        Whether it ended.
+    """
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            run()
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=work, daemon=True, name="gdpnet solver")
+    thread.start()
+    try:
+        while not done.wait(_LOOK):
+            if clock.over:
+                break
+        else:
+            return True
+        stop()
+        if done.wait(_GRACE):
+            return True
+    except BaseException:
+        clock.cancel()
+        stop()
+        done.wait(_GRACE)
+        raise
+    return _leave_behind(thread)
+
+
+def _leave_behind(thread: threading.Thread) -> bool:
+    """Leave a solver behind, unless there is one already: then wait for it to end."""
+    with _lock:
+        _left_behind[:] = [other for other in _left_behind if other.is_alive()]
+        if not _left_behind:
+            _left_behind.append(thread)
+            logger.warning(
+                "A solver did not stop at its time limit; it goes on in the background until it "
+                "looks at its clock, and its answer is not used."
+            )
+            return False
+    logger.warning(
+        "A second solver does not stop at its time limit; waiting for it, since one at most is "
+        "left behind."
+    )
+    thread.join()
+    return True

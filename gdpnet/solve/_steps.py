@@ -1,0 +1,66 @@
+"""What the numbers of a row tell before anything is solved: its unit, and the steps it moves in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gdpnet.rules._data import RuleData
+from gdpnet.rules.model import RuleModel
+
+# Beyond this, whole coefficients are not told from rounded ones.
+_LARGEST = 2.0**40
+_OFF = 1e-9
+
+
+def power_of_two(largest: np.ndarray) -> np.ndarray:
+    """The power of two that brings a row's largest coefficient into [1, 2); 1 for an empty row."""
+    _, exponent = np.frexp(largest)
+    return np.where(largest > 0, np.ldexp(1.0, 1 - exponent), 1.0)
+
+
+def smallest_row(rules: RuleModel) -> float:
+    """The least `max(|b|, max|a|)` of all rows, at most 1, as far as it does not depend on x."""
+    sizes = [
+        max(abs(a.number) for a in (row.bound, *(a for _, a in row.terms)))
+        for row in rules.data.rows
+        if all(a.is_number for _, a in row.terms)
+    ]
+    return min([1.0, *(size for size in sizes if size > 0.0)])
+
+
+def steps(data: RuleData) -> list[tuple[int, float]]:
+    """Equalities between integers that move in steps: their index, and the step.
+
+    `2 a - 4 b == c` moves in steps of 2, so no whole numbers satisfy it for c = 1, and branching
+    would have to look at all of them to find that out.
+    """
+    found = []
+    for i, row in enumerate(data.rows):
+        numbers = [a.number for _, a in row.terms]
+        if (
+            row.equality
+            and numbers
+            and all(data.columns[j].integer for j, _ in row.terms)
+            and all(a.is_number for _, a in row.terms)
+            and all(a == round(a) and 0 < abs(a) < _LARGEST for a in numbers)
+        ):
+            found.append((i, float(math.gcd(*(int(abs(a)) for a in numbers)))))
+    return found
+
+
+def impossible(data: RuleData) -> set[int]:
+    """Rows that no whole numbers satisfy, whatever the inputs."""
+    rows = data.rows
+    return {
+        i
+        for i, step in steps(data)
+        if rows[i].bound.is_number and off_step(rows[i].bound.number, step)
+    }
+
+
+def off_step(bound: float, step: float) -> bool:
+    """Whether a right side is none of the values that its row takes."""
+    steps = bound / step
+    return bool(abs(steps - round(steps)) > _OFF * max(1.0, abs(steps)))
