@@ -330,7 +330,9 @@ class RuleModel:
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:
         """Rules, constraints and bounds that contradict each other, none of them superfluous.
 
-        None of them can be left out: without any one of them the rest can be satisfied.
+        None of them can be left out: without any one of them the rest can be satisfied. Rules are
+        named only where global constraints, bounds and whole numbers do not contradict each other
+        by themselves.
 
         Args:
             x: inputs of one sample, `p`, or of several, `batch x p`.

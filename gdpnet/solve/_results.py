@@ -70,6 +70,7 @@ class Results:
         unpruned: samples outside input_bounds, whose products were all kept, (B,) bool.
         least_norm: where the tie is settled for certain, (B,) bool, where that was asked for.
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
+        unmendable: where nothing can be had by breaking rules, (B,) bool, where that was asked for.
         instance: the rules of the batch, where they were evaluated; behind them may stand rows and
             columns that relaxations need.
         solved: the exact engine's own results.
@@ -94,6 +95,7 @@ class Results:
     unpruned: Array | None = None
     least_norm: Array | None = None
     strict: Array | None = None
+    unmendable: Array | None = None
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
     replay: Callable[[], Solved] | None = field(default=None, repr=False)
