@@ -7,6 +7,8 @@ any is then one of finitely many residuals, found by bisection.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -23,13 +25,23 @@ from gdpnet.solve._threads import in_threads
 _ALL = slice(None)
 
 
-def satisfied(rules: RuleModel, batch: Batch, tol: float) -> torch.Tensor:
-    """As `RuleModel.satisfied`, for a flat batch."""
+def satisfied(
+    rules: RuleModel, batch: Batch, tol: float, by_own_size: bool = False
+) -> torch.Tensor:
+    """As `RuleModel.satisfied`, for a flat batch.
+
+    Args:
+        rules: the rules.
+        batch: inputs and outputs.
+        tol: relative to `max(1, |b|, max|a|)` of a row.
+        by_own_size: relative to `max(|b|, max|a|)` instead, as the exact engine has it.
+    """
+    state = _State(rules, batch, by_own_size)
     if rules.auxiliary_names:
-        violation, globally = measure(rules, batch)
-        return _worst(violation, globally) <= tol
-    state = _State(rules, batch)
+        return _worst(*_with_auxiliaries(state)) <= tol
     holds = (state.violation <= tol).all(1) & (state.globally <= tol)
+    if rules.is_plain:
+        return holds
     levels = holds.new_full((len(holds),), tol, dtype=torch.float64)
     return holds & (state.consistent(levels) if bool(holds.any()) else holds)
 
@@ -90,10 +102,12 @@ def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
 class _State:
     """Residuals of a batch, with auxiliaries at 0."""
 
-    def __init__(self, rules: RuleModel, batch: Batch) -> None:
+    def __init__(self, rules: RuleModel, batch: Batch, by_own_size: bool = False) -> None:
         self.rules = rules
         self.evaluated: Evaluated = rules.evaluate(batch.x)
         rules.refuse_unusable(self.evaluated.rows)
+        if by_own_size:
+            self.evaluated = replace(self.evaluated, rows=self.evaluated.rows.by_own_size())
         auxiliaries = batch.y.new_zeros(len(batch.y), len(rules.auxiliary_names))
         self.y = batch.y.detach().cpu().numpy()
         self.outputs = batch.y
