@@ -9,6 +9,7 @@ from gdpnet.convexify.graph import interaction_graph
 from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
     ConflictError,
+    ConflictWarning,
     GdpnetError,
     InputError,
     ModelFileError,
@@ -63,6 +64,7 @@ __all__ = [
     "QP",
     "Certificate",
     "ConflictError",
+    "ConflictWarning",
     "Formula",
     "GdpnetError",
     "InputError",

@@ -38,5 +38,9 @@ class ModelFileError(GdpnetError):
     """A model file cannot be loaded."""
 
 
+class ConflictWarning(UserWarning):
+    """Bounds, global constraints and logic contradict each other: breaking rules does not help."""
+
+
 class ZeroGradientWarning(UserWarning):
     """The gradient of a whole batch vanished behind the projection."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from gdpnet.cli._common import Model, Split, errors_as_text, make_console
+from gdpnet.cli._common import Model, Split, errors_as_text, make_console, progress_bar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,7 +58,8 @@ def inspect(
         if loaded.sample is not None and samples:
             split = split or first_split(loaded)
             x, y = rule_samples(loaded, rules, samples, split, seed)
-            shares = _shares(rules, x, y, seed)
+            with progress_bar("Measuring") as show:
+                shares = _shares(rules, x, y, seed, show)
             caption = _caption(rules, x, split, seed, shares)
             _print_shares(shares, caption)
             if project:
@@ -69,7 +71,13 @@ def inspect(
             typer.echo(f"Wrote {html_file}")
 
 
-def _shares(rules: RuleModel, x: Tensor, targets: Tensor | None, seed: int) -> list[_Share]:
+def _shares(
+    rules: RuleModel,
+    x: Tensor,
+    targets: Tensor | None,
+    seed: int,
+    show: Callable[[str, float], None],
+) -> list[_Share]:
     """How often each rule is active, and satisfied where it is active.
 
     Args:
@@ -77,6 +85,7 @@ def _shares(rules: RuleModel, x: Tensor, targets: Tensor | None, seed: int) -> l
         x: Inputs, (n, inputs).
         targets: Outputs that belong to x, (n, d), or None.
         seed: Seed of the random predictions.
+        show: Told what is measured and which share of it is done.
 
     Returns:
         One line for each rule, then one for the global constraints and one for all together.
@@ -85,8 +94,14 @@ def _shares(rules: RuleModel, x: Tensor, targets: Tensor | None, seed: int) -> l
 
     active = rules.active(x)
     random = random_predictions(rules, x, targets, seed)
-    held = None if random is None else what_holds(rules, x, random)
-    target_held = None if targets is None else what_holds(rules, x, targets)
+
+    def holds(y: Tensor | None, what: str) -> Tensor | None:
+        if y is None:
+            return None
+        return what_holds(rules, x, y, progress=lambda share: show(what, share))
+
+    held = holds(random, "random predictions")
+    target_held = holds(targets, "targets")
     lines = []
     for column, name in enumerate(rules.names):
         rows = active[:, column]

@@ -12,6 +12,7 @@ from gdpnet.errors import InputError
 from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, series
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve._arguments import check_tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +59,7 @@ def plot_satisfaction(
             f"predictions: expected outputs by a name, such as {{'network': y}}, got "
             f"{type(predictions).__name__}."
         )
+    check_tolerance(tol)
     shares: dict[str, list[float]] = {}
     counts: list[int] = []
     for name, y in predictions.items():
@@ -89,11 +91,11 @@ def _shares(
     rules: RuleModel, x: torch.Tensor, y: torch.Tensor, active: torch.Tensor, tol: float
 ) -> list[float]:
     """In per cent: all together, each rule where it is active (NaN where never), globals."""
-    together = rules.satisfied(x, y, tol).double().mean()
-    holds = (rules.violation(x, y) <= tol) & active
-    each = holds.sum(0).double() / active.sum(0)
-    globally = (rules.global_violation(x, y) <= tol).double().mean()
-    return [100.0 * float(v) for v in (together, *each, globally)]
+    violation, globally = (measured <= tol for measured in rules.measure(x, y))
+    together = violation.all(1) & globally
+    each = (violation & active).sum(0).double() / active.sum(0)
+    shares = (together.double().mean(), *each, globally.double().mean())
+    return [100.0 * float(v) for v in shares]
 
 
 def _draw(

@@ -68,6 +68,16 @@ class RowValues:
         excess = torch.where(self.equality, excess.abs(), excess.clamp(min=0.0))
         return excess / self.scale()
 
+    def by_own_size(self) -> RowValues:
+        """The same rows, each divided by `max(|b|, max|a|)`: small ones count like others."""
+        coefficients = self.shared.expand(len(self.bound), *self.shared.shape)
+        coefficients = coefficients.index_copy(1, self.varying, self.coefficients)
+        size = torch.maximum(coefficients.abs().amax(2), self.bound.abs())
+        size = torch.where(size > 0.0, size, 1.0)
+        every = torch.arange(len(self.equality), device=size.device)
+        scaled = coefficients / size[:, :, None]
+        return RowValues(self.shared, every, scaled, self.bound / size, self.equality)
+
     def unusable(self) -> torch.Tensor:
         """Samples with a coefficient that is not a finite number, bool `batch`."""
         bad = ~self.bound.isfinite().all(1)

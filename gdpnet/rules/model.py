@@ -266,9 +266,7 @@ class RuleModel:
             `... x rules`: least over the disjuncts of the largest scaled residual of their rows;
             0 where the rule holds or is inactive.
         """
-        batch = self._batch(x, y)
-        pieces = [self._measure(piece)[0] for piece in self._pieces(batch)]
-        return batch.restore(torch.cat(pieces)).to(batch.dtype)
+        return self.measure(x, y)[0]
 
     def global_violation(self, x: Any, y: Any) -> torch.Tensor:
         """Largest scaled residual of global constraints, bounds and integrality.
@@ -284,9 +282,22 @@ class RuleModel:
         Returns:
             `...`.
         """
+        return self.measure(x, y)[1]
+
+    def measure(self, x: Any, y: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """`violation` and `global_violation` at once: logic and auxiliaries are searched for both.
+
+        Args:
+            x: inputs, `... x p`, or None where there are none.
+            y: outputs, `... x d`.
+
+        Returns:
+            `... x rules` and `...`.
+        """
         batch = self._batch(x, y)
-        pieces = [self._measure(piece)[1] for piece in self._pieces(batch)]
-        return batch.restore(torch.cat(pieces)).to(batch.dtype)
+        pieces = zip(*map(self._measure, self._pieces(batch)), strict=True)
+        each, globally = (batch.restore(torch.cat(piece)).to(batch.dtype) for piece in pieces)
+        return each, globally
 
     def explain(self, x: Any, yhat: Any, weights: Any = None) -> Explanation | list[Explanation]:
         """Which rules and constraints move a prediction, by name.
@@ -319,7 +330,9 @@ class RuleModel:
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:
         """Rules, constraints and bounds that contradict each other, none of them superfluous.
 
-        None of them can be left out: without any one of them the rest can be satisfied.
+        None of them can be left out: without any one of them the rest can be satisfied. Rules are
+        named only where global constraints, bounds and whole numbers do not contradict each other
+        by themselves.
 
         Args:
             x: inputs of one sample, `p`, or of several, `batch x p`.

@@ -1,10 +1,13 @@
 """Satisfaction where rows alone do not decide it: auxiliaries, and logic over indicators.
 
 With auxiliaries a small program is solved for each sample. With logic alone the truth values are
-found by propagation, once for each pattern of disjuncts that hold.
+found by propagation, once for each pattern of disjuncts that hold; how far outputs are from having
+any is then one of finitely many residuals, found by bisection.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,15 +20,28 @@ from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve import _disjunctive
 from gdpnet.solve._linear import Outcome
 from gdpnet.solve._sample import Sample
+from gdpnet.solve._threads import in_threads
+
+_ALL = slice(None)
 
 
-def satisfied(rules: RuleModel, batch: Batch, tol: float) -> torch.Tensor:
-    """As `RuleModel.satisfied`, for a flat batch."""
+def satisfied(
+    rules: RuleModel, batch: Batch, tol: float, by_own_size: bool = False
+) -> torch.Tensor:
+    """As `RuleModel.satisfied`, for a flat batch.
+
+    Args:
+        rules: the rules.
+        batch: inputs and outputs.
+        tol: relative to `max(1, |b|, max|a|)` of a row.
+        by_own_size: relative to `max(|b|, max|a|)` instead, as the exact engine has it.
+    """
+    state = _State(rules, batch, by_own_size)
     if rules.auxiliary_names:
-        violation, globally = measure(rules, batch)
-        return _worst(violation, globally) <= tol
-    state = _State(rules, batch)
+        return _worst(*_with_auxiliaries(state)) <= tol
     holds = (state.violation <= tol).all(1) & (state.globally <= tol)
+    if rules.is_plain:
+        return holds
     levels = holds.new_full((len(holds),), tol, dtype=torch.float64)
     return holds & (state.consistent(levels) if bool(holds.any()) else holds)
 
@@ -36,10 +52,10 @@ def measure(rules: RuleModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]
     if rules.auxiliary_names:
         return _with_auxiliaries(state)
     worst = _worst(state.violation, state.globally)
-    for i in (~state.consistent(worst)).nonzero().flatten().tolist():
-        sample = Sample.of(rules, state.evaluated, i)
-        joint = _least(sample, state.y[i], sample.clauses, (), (), 0.0)
-        state.globally[i] = max(float(state.globally[i]), joint)
+    apart = (~state.consistent(worst)).nonzero().flatten()
+    if len(apart):
+        # No truth values at the level of the worst, so the joint level is above it.
+        state.globally[apart] = state.joint(apart)
     return state.violation, state.globally
 
 
@@ -86,10 +102,12 @@ def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
 class _State:
     """Residuals of a batch, with auxiliaries at 0."""
 
-    def __init__(self, rules: RuleModel, batch: Batch) -> None:
+    def __init__(self, rules: RuleModel, batch: Batch, by_own_size: bool = False) -> None:
         self.rules = rules
         self.evaluated: Evaluated = rules.evaluate(batch.x)
         rules.refuse_unusable(self.evaluated.rows)
+        if by_own_size:
+            self.evaluated = replace(self.evaluated, rows=self.evaluated.rows.by_own_size())
         auxiliaries = batch.y.new_zeros(len(batch.y), len(rules.auxiliary_names))
         self.y = batch.y.detach().cpu().numpy()
         self.outputs = batch.y
@@ -98,34 +116,65 @@ class _State:
         self.booleans = satisfaction.of_booleans(self.residual, self.evaluated.clauses)
         self.violation = satisfaction.of_rules(self.booleans, self.evaluated.rules)
         self.globally = satisfaction.of_globals(self.residual, batch.y)
+        self._solved: dict[tuple[bool, ...], dict[int, bool] | None] = {}
 
-    def consistent(self, levels: torch.Tensor) -> torch.Tensor:
-        """Whether truth values exist when disjuncts may be broken by `levels`, bool `batch`."""
-        found = [assignment is not None for assignment in self.assignments(levels)]
+    def consistent(
+        self, levels: torch.Tensor, samples: torch.Tensor | slice = _ALL
+    ) -> torch.Tensor:
+        """Whether truth values exist when disjuncts may be broken by `levels`, bool `samples`."""
+        found = [assignment is not None for assignment in self.assignments(levels, samples)]
         return torch.tensor(found, dtype=torch.bool, device=self.globally.device)
 
-    def assignments(self, levels: torch.Tensor) -> list[dict[int, bool] | None]:
+    def joint(self, samples: torch.Tensor) -> torch.Tensor:
+        """Least level at which truth values exist, `samples`; inf where they never do.
+
+        What may be true or false changes only where the level passes a residual, so the least
+        level is one of them (or 0).
+        """
+        false_rows = [row for boolean in self.rules.data.booleans for row in boolean.false_rows]
+        residuals = torch.cat([self.booleans[samples], self.residual[samples][:, false_rows]], 1)
+        ladder = residuals.sort(1).values
+        never = ladder.new_full((len(ladder), 1), torch.inf)
+        ladder = torch.cat([torch.zeros_like(never), ladder, never], 1)
+        low = torch.zeros(len(samples), dtype=torch.int64, device=ladder.device)
+        high = torch.full_like(low, ladder.shape[1] - 1)  # infinite: not to be asked
+        while bool((low < high).any()):
+            left = (low < high).nonzero().flatten()
+            middle = (low[left] + high[left]) // 2
+            holds = self.consistent(ladder[left, middle], samples[left])
+            high[left] = torch.where(holds, middle, high[left])
+            low[left] = torch.where(holds, low[left], middle + 1)
+        return ladder[torch.arange(len(ladder), device=ladder.device), low]
+
+    def assignments(
+        self, levels: torch.Tensor, samples: torch.Tensor | slice = _ALL
+    ) -> list[dict[int, bool] | None]:
         """Truth values for each sample, None where there are none."""
         data = self.rules.data
-        may = self.booleans <= levels[:, None]
+        residual = self.residual[samples]
+        may = self.booleans[samples] <= levels[:, None]
         may_not = torch.ones_like(may)
         for k, boolean in enumerate(data.booleans):
             for row in boolean.false_rows:
-                may_not[:, k] &= self.residual[:, row] <= levels
-        pattern = torch.cat([may, may_not, self.evaluated.clauses], 1)
+                may_not[:, k] &= residual[:, row] <= levels
+        pattern = torch.cat([may, may_not, self.evaluated.clauses[samples]], 1)
         different, which = torch.unique(pattern, dim=0, return_inverse=True)
-        count = len(data.booleans)
-        solved = [
-            self._solve(row[:count], row[count : 2 * count], row[2 * count :])
-            for row in different.tolist()
-        ]
+        solved = [self._solve(tuple(row)) for row in different.tolist()]
         return [solved[k] for k in which.tolist()]
 
-    def _solve(
-        self, may: list[bool], may_not: list[bool], active: list[bool]
-    ) -> dict[int, bool] | None:
+    def _solve(self, pattern: tuple[bool, ...]) -> dict[int, bool] | None:
+        """Truth values for what may be true, what may be false and which clauses apply."""
+        if pattern not in self._solved:
+            count = len(self.rules.data.booleans)
+            parts = pattern[:count], pattern[count : 2 * count], pattern[2 * count :]
+            self._solved[pattern] = find_assignment(self._clauses(*parts), {})
+        return self._solved[pattern]
+
+    def _clauses(
+        self, may: tuple[bool, ...], may_not: tuple[bool, ...], active: tuple[bool, ...]
+    ) -> list[tuple[int, ...]]:
         data = self.rules.data
-        clauses = []
+        clauses: list[tuple[int, ...]] = []
         for clause, on in zip(data.clauses, active, strict=True):
             if not on or not _is_tied(self.rules, clause):
                 continue
@@ -142,7 +191,7 @@ class _State:
             if boolean.tied:
                 clauses += [] if may[k] else [(-(k + 1),)]
                 clauses += [] if may_not[k] else [(k + 1,)]
-        return find_assignment(clauses, {})
+        return clauses
 
 
 def _is_tied(rules: RuleModel, clause: Clause) -> bool:
@@ -166,7 +215,8 @@ def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
     searched = [r for r, rule in enumerate(data.rules) if data.rows_below(rule.clause) & auxiliary]
     subtrees = {r: {data.clauses[k] for k in data.subtree(data.rules[r].clause)} for r in searched}
     active = state.evaluated.rules.tolist()
-    for i in range(len(state.y)):
+
+    def one(i: int) -> None:
         sample = Sample.of(rules, state.evaluated, i)
         y = state.y[i]
         level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
@@ -178,6 +228,12 @@ def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
             violation[i, r] = _least(sample, y, clauses, (), floating, level) if alone else 0.0
         explained = max(level, float(globally[i]), *violation[i].tolist(), 0.0)
         globally[i] = max(float(globally[i]), level, joint if joint > explained + 1e-12 else 0.0)
+
+    def work(span: tuple[int, int]) -> None:
+        for i in range(*span):
+            one(i)
+
+    in_threads(work, len(state.y), None)
     return violation, globally
 
 

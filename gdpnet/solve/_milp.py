@@ -316,7 +316,6 @@ def _holds(sample: Sample, answer: DisjunctiveAnswer, y: Array) -> bool:
     for literal in answer.literals:
         boolean = data.booleans[abs(literal) - 1]
         rows += boolean.true_rows if literal > 0 else boolean.false_rows
-    size = np.maximum(np.abs(sample.bound), np.abs(sample.matrix).max(1, initial=0.0))[rows]
     excess = sample.matrix[rows] @ z - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
-    return bool((excess <= _CHECKED * np.where(size > 0.0, size, 1.0)).all())
+    return bool((excess <= _CHECKED * sample.size[rows]).all())

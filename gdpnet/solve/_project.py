@@ -84,6 +84,8 @@ def project(
         on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction
             unchanged, `"raise"` raises, `"nearest"` keeps bounds and global constraints and breaks
             the rules as little as possible (least sum of scaled violations, then least distance).
+            Where bounds, globals and logic contradict each other by themselves, no rule is to
+            blame: the prediction passes, `info.unmendable` tells where, a `ConflictWarning` why.
         on_invalid: for samples with NaN or infinity: `"raise"`, or `"mark"` (status ERROR, y is
             NaN, the others are untouched).
 

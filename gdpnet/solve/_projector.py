@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import ConflictError, InputError
+from gdpnet.errors import ConflictError, ConflictWarning, InputError
 from gdpnet.rules._batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _milp, _relaxed, _returned
+from gdpnet.solve import _conflict, _exact, _milp, _relaxed, _returned
 from gdpnet.solve._arguments import check_choice, check_count, check_seconds, weights_of
 from gdpnet.solve._results import NODE_LIMIT, Array, Options, Results
 from gdpnet.solve.projection import Projection
@@ -133,6 +134,8 @@ class Projector:
             conflict = results.status == Status.CONFLICT
             if conflict.any():
                 raise ConflictError(_conflict_message(rules, inputs, conflict))
+        elif self.on_conflict == "nearest":
+            results.unmendable = _tell_unmendable(rules, inputs, predictions, results)
         derivative = None
         if sensitivity is not None:
             derivative = sensitivity.derivative(
@@ -256,8 +259,31 @@ def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> 
     first = int(np.flatnonzero(conflict)[0])
     names = rules.explain_conflict(x[first] if rules.input_names else None)
     rows = name_rows(torch.from_numpy(conflict))
-    return (
+    message = (
         f"No output satisfies all active rules in {rows}. In row {first} these "
         f"contradict each other: {', '.join(map(str, names))}. on_conflict='pass' lets such "
-        "predictions through, 'nearest' breaks the rules as little as possible."
+        "predictions through, "
     )
+    if _conflict.unmendable(rules, x[[first]])[0]:
+        return message + "'nearest' too, for breaking rules does not help here."
+    return message + "'nearest' breaks the rules as little as possible."
+
+
+def _tell_unmendable(rules: RuleModel, x: Array, yhat: Array, results: Results) -> Array:
+    """Samples for which on_conflict="nearest" has nothing to offer, bool (B,); told once a call."""
+    unmendable = (results.status == Status.CONFLICT) & (results.y == yhat).all(1)
+    samples = np.flatnonzero(unmendable)
+    if len(samples):
+        unmendable[samples] = _conflict.unmendable(rules, x[samples])
+    if unmendable.any():
+        first = int(np.flatnonzero(unmendable)[0])
+        evaluated = rules.evaluate(torch.from_numpy(x[[first]]))
+        names = _conflict.explain(rules, evaluated, 0, breakable=True)
+        warnings.warn(
+            f"on_conflict='nearest': {name_rows(torch.from_numpy(unmendable))} passed as "
+            f"predicted. In row {first} these contradict each other, whatever rules are broken: "
+            f"{', '.join(names)}.",
+            ConflictWarning,
+            stacklevel=4,
+        )
+    return unmendable

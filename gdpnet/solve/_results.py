@@ -72,6 +72,7 @@ class Results:
         strict: which samples hold without tolerance, (B,) bool, where that was asked for.
         rounding: scaled violation of what no number of the caller's type satisfies, else 0, (B,);
             None where there is none.
+        unmendable: where nothing can be had by breaking rules, (B,) bool, where that was asked for.
         instance: the rules of the batch, where they were evaluated; behind them may stand rows and
             columns that relaxations need.
         solved: the exact engine's own results.
@@ -97,6 +98,7 @@ class Results:
     least_norm: Array | None = None
     strict: Array | None = None
     rounding: Array | None = None
+    unmendable: Array | None = None
     instance: Instance | None = None
     solved: Solved | None = field(default=None, repr=False)
     replay: Callable[[], Solved] | None = field(default=None, repr=False)

@@ -73,6 +73,12 @@ class Sample:
         return power_of_two(np.abs(self.matrix).max(1, initial=0.0))
 
     @cached_property
+    def size(self) -> np.ndarray:
+        """`max(|b|, max|a|)` of each row; 1 for a row of zeros."""
+        size = np.maximum(np.abs(self.bound), np.abs(self.matrix).max(1))
+        return np.where(size > 0.0, size, 1.0)
+
+    @cached_property
     def lower(self) -> np.ndarray:
         """Lower bounds of all columns."""
         return np.array([column.lower for column in self.rules.data.columns])

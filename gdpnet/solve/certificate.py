@@ -22,8 +22,9 @@ import numpy as np
 import torch
 
 from gdpnet.errors import InputError
-from gdpnet.rules._batch import as_batch, as_tensor, refuse_nonfinite
+from gdpnet.rules._batch import Batch, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve import _existence
 from gdpnet.solve._arguments import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.solve._project import project
 from gdpnet.solve.proof._check import UnprovedError, walk
@@ -35,8 +36,11 @@ __all__ = ["Certificate", "Verdict", "certify", "verify"]
 
 _INF = float("inf")
 
-# Scaled residual up to which `certify` takes a given y as satisfying the rules.
+# Residual, relative to max(|b|, max|a|) of a row, up to which a given y, or the point of a
+# mixed-integer program, satisfies the rules, and up to which the engine's point proves that y is
+# not the nearest.
 _SATISFIED = 1e-6
+_FOUND = 1e-8
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def certify(
     check_count("node_limit", node_limit)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     known = None if y is None else _outputs(rules, y)
-    if known is not None and not bool(rules.satisfied(inputs, known, _SATISFIED)):
+    if known is not None and not _satisfies(rules, inputs, known, _SATISFIED):
         raise InputError("y: it does not satisfy the rules; pass the outputs that project returns.")
     return _search.certificate(
         rules, instance, inputs, prediction, known, time_limit=time_limit, node_limit=node_limit
@@ -131,8 +135,9 @@ def verify(
     With a certificate nothing is solved for the second part: its leaves must cover all disjuncts
     and the bound of each, in exact arithmetic, must reach the distance of y. A leaf that proves
     that its rows contradict each other must do so by more than 1e-9, relative to the sum of its
-    multipliers times the scales of their rows. Without a certificate a mixed-integer program is
-    solved.
+    multipliers times the sizes `max(|b|, max|a|)` of their rows. Without a certificate a
+    mixed-integer program is solved; an output that the exact engine finds counts as well, so that
+    y is refused if either knows a nearer one.
 
     Args:
         rules: the rules.
@@ -142,8 +147,12 @@ def verify(
             certificate claims that.
         certificate: what `certify` made.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
-        tol: by how much y may break a row, after scaling as in `RuleModel.satisfied`, and by how
-            much the bound may fall short, relative to `max(1, distance)`.
+        tol: by how much y may break a row, relative to its size `max(|b|, max|a|)`. That is the
+            exact engine's measure; `RuleModel.satisfied` takes at least 1 for the size, and so
+            lets rows of small numbers pass. Also by how much the bound may fall short: relative
+            to the distance or, if that is more, what it costs to move one of the outputs by `tol`
+            that differ from the prediction, and by no more than it differs. Where an output of a
+            large weight moves far, pass a smaller `tol` to see what the light ones do.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet
@@ -163,19 +172,17 @@ def verify(
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     outputs = None if y is None else _outputs(rules, y)
     if certificate is None:
-        proof = _by_milp(rules, inputs, prediction, weights)
+        proof = _by_solving(rules, instance, inputs, prediction, weights)
     elif isinstance(certificate, Certificate):
         proof = _by_certificate(instance, certificate)
     else:
         raise InputError(f"certificate: expected a Certificate, got {type(certificate).__name__}.")
-    feasible = outputs is not None and bool(rules.satisfied(inputs, outputs, tol))
+    feasible = outputs is not None and _satisfies(rules, inputs, outputs, tol)
     claims_conflict = y is None or (certificate is not None and certificate.bound == _INF)
     if outputs is None or claims_conflict:
         return _judged_conflict(proof, feasible)
-    # The tolerance is relative to the distance, or to a unit of the heaviest output.
-    distance = instance.distance(outputs.tolist())
-    slack = Fraction(float(tol)) * max(*instance.weights, distance)
-    return _judged(proof, feasible, distance, slack)
+    values = outputs.tolist()
+    return _judged(proof, feasible, instance.distance(values), instance.slack(values, float(tol)))
 
 
 @dataclass(frozen=True)
@@ -205,7 +212,10 @@ def _judged(proof: _Proof, feasible: bool, distance: Fraction, slack: Fraction) 
             f"An output nearer than y may exist: y is at {far:.9g}, only {bound:.9g} is proved."
         )
     else:
-        reason = f"y satisfies the rules, and {proof.how} nearer than {far:.9g}."
+        told = f"{bound:.9g}"
+        reason = f"y satisfies the rules, and {proof.how} nearer than {told}."
+        if told != f"{far:.9g}":
+            reason = f"{reason[:-1]}; y is at {far:.9g}, the same within tol."
     return Verdict(
         feasible and proof.covered and reached, feasible, proof.covered, bound, far, reason
     )
@@ -226,14 +236,28 @@ def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
     return Verdict(ok, feasible, proof.covered, bound, _INF, reason)
 
 
-def _by_milp(rules: RuleModel, x: torch.Tensor, yhat: torch.Tensor, weights: Any) -> _Proof:
+def _by_solving(
+    rules: RuleModel, instance: Instance, x: torch.Tensor, yhat: torch.Tensor, weights: Any
+) -> _Proof:
+    """What a mixed-integer program proves, unless the exact engine knows better."""
     found = project(rules, yhat, x, solver="milp", weights=weights)
     status = Status(int(found.status))
-    if status in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
-        value = float(found.value)
-        how = "a mixed-integer program, solved without a certificate, has nothing"
-        return _Proof(Fraction(value) if math.isfinite(value) else value, True, how)
-    return _Proof(0.0, False, f"The mixed-integer program was not solved: {status.message}")
+    if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
+        return _Proof(0.0, False, f"The mixed-integer program was not solved: {status.message}")
+    if status is not Status.CONFLICT and not _satisfies(rules, x, found.y, _SATISFIED):
+        told = "The mixed-integer program's point does not satisfy the rules: pass a certificate."
+        return _Proof(0.0, False, told)
+    value = float(found.value)
+    bound: Number = Fraction(value) if math.isfinite(value) else value
+    other = project(rules, yhat, x, weights=weights)
+    if _satisfies(rules, x, other.y, _FOUND):
+        bound = min(bound, instance.distance(other.y.tolist()))
+    return _Proof(bound, True, "a mixed-integer program, solved without a certificate, has nothing")
+
+
+def _satisfies(rules: RuleModel, x: torch.Tensor, y: torch.Tensor, tol: float) -> bool:
+    batch = Batch(x[None], y[None], torch.Size([1]), y.dtype)
+    return bool(_existence.satisfied(rules, batch, tol, by_own_size=True))
 
 
 def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:

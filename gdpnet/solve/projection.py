@@ -230,6 +230,16 @@ class ProjectionInfo:
         return None if strict is None else self._projection._tensor(strict)
 
     @cached_property
+    def unmendable(self) -> torch.Tensor | None:
+        """Where `on_conflict="nearest"` has nothing to offer, bool `...`; None where not asked for.
+
+        Bounds, global constraints and logic, which it never breaks, contradict each other there:
+        no rule is to blame, and y is the prediction.
+        """
+        unmendable = self._results.unmendable
+        return None if unmendable is None else self._projection._tensor(unmendable)
+
+    @cached_property
     def capped(self) -> torch.Tensor | None:
         """Where the QP's gradient takes some of the products only, bool `...`; else None."""
         derivative = self._projection._derivative

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +12,9 @@ from gdpnet.errors import InputError
 from gdpnet.nn._scaling import RuleInputs
 from gdpnet.rules.model import RuleModel
 from gdpnet.study._models import LoadedModel, guarded
+
+# Samples that are measured between two words on progress: with auxiliaries each costs milliseconds.
+_PIECE = 128
 
 
 class Drawn(NamedTuple):
@@ -170,8 +173,27 @@ def random_predictions(
     return (lower + unit * (upper - lower)).to(x.dtype if x.is_floating_point() else unit.dtype)
 
 
-def what_holds(rules: RuleModel, x: Tensor, y: Tensor, tolerance: float = 1e-6) -> Tensor:
-    """Whether each rule, the global constraints and all together hold: bool (n, rules + 2)."""
-    each = rules.violation(x, y) <= tolerance
-    globally = rules.global_violation(x, y) <= tolerance
-    return torch.cat([each, globally[:, None], rules.satisfied(x, y, tolerance)[:, None]], dim=1)
+def what_holds(
+    rules: RuleModel,
+    x: Tensor | None,
+    y: Tensor,
+    tolerance: float = 1e-6,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Tensor:
+    """Whether each rule, the global constraints and all together hold: bool (n, rules + 2).
+
+    Args:
+        rules: The rules.
+        x: Inputs, (n, inputs), or None where there are none.
+        y: Outputs, (n, d).
+        tolerance: As in `RuleModel.satisfied`.
+        progress: Told which share of the samples is done.
+    """
+    pieces = []
+    for first in range(0, max(1, len(y)), _PIECE):
+        piece = slice(first, first + _PIECE)
+        each, globally = rules.measure(None if x is None else x[piece], y[piece])
+        pieces.append(torch.cat([each, globally[:, None]], dim=1) <= tolerance)
+        progress(min(1.0, (first + _PIECE) / max(1, len(y))))
+    held = torch.cat(pieces)
+    return torch.cat([held, held.all(1, keepdim=True)], dim=1)

@@ -1,5 +1,7 @@
 """Shares that `gdpnet inspect` tells are compared with what the model makes certain."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,23 @@ def test_inspect_prints_rules_and_shares(model: Path) -> None:
     assert line(result.stdout, "all together") == ["0.0%", "0.0%"]
     assert "1000 samples, split iid, seed 0." in result.stdout
     assert "Rules at once: 2 active 50.0 %, 3 active 50.0 %." in result.stdout
+
+
+def test_inspect_shows_how_far_it_is(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, list[float]] = {}
+
+    @contextlib.contextmanager
+    def bar(doing: str) -> Iterator[Callable[[str, float], None]]:
+        assert doing == "Measuring"
+        yield lambda what, share: told.setdefault(what, []).append(share)
+
+    monkeypatch.setattr("gdpnet.cli.inspect.progress_bar", bar)
+    assert run("inspect", model, "--samples", 1000).exit_code == 0
+    assert list(told) == ["random predictions", "targets"]
+    for shares in told.values():
+        assert len(shares) > 3
+        assert shares == sorted(set(shares))
+        assert shares[-1] == 1.0
 
 
 def test_inspect_is_reproducible(model: Path) -> None:

@@ -258,6 +258,20 @@ def contradiction() -> None:
     gdpnet.project(gdpnet.RuleModel(m, outputs=[m.y]), [[4.5]], on_conflict="raise")
 
 
+def out_of_reach() -> gdpnet.RuleModel:
+    m = gap()
+    m.cover = pyo.Constraint(expr=m.y >= 20)
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def contradictory_globals() -> None:
+    gdpnet.project(out_of_reach(), [[4.5]], on_conflict="raise")
+
+
+def nothing_to_break() -> None:
+    gdpnet.project(out_of_reach(), [[4.5]], on_conflict="nearest")
+
+
 def contradictory_program() -> None:
     m = gap()
     m.middle = pyo.Constraint(expr=(4, m.y, 6))
@@ -347,6 +361,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.InputError, which_columns),
     (gdpnet.InputError, not_the_nearest),
     (gdpnet.ConflictError, contradiction),
+    (gdpnet.ConflictError, contradictory_globals),
     (gdpnet.ConflictError, contradictory_program),
     (gdpnet.SolverError, gurobi_too_small),
     (gdpnet.SolverError, no_numba),
@@ -354,6 +369,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.ModelFileError, no_file),
     (gdpnet.ModelFileError, no_build),
     (gdpnet.ModelFileError, builds_a_pyomo_model),
+    (gdpnet.ConflictWarning, nothing_to_break),
     (gdpnet.ZeroGradientWarning, vanished_gradient),
     (ImportError, no_torchmetrics),
     (RuntimeError, twice_differentiated),

@@ -68,6 +68,28 @@ def test_globals_that_contradict_alone() -> None:
     assert set(BY_NAME["contradictory_globals"].rules().explain_conflict()) == {"low", "high"}
 
 
+def test_rules_are_not_blamed_for_what_globals_do() -> None:
+    """Each rule with `cover` contradicts too: both disjuncts of `low` leave less than it needs."""
+    m = pyo.ConcreteModel()
+    m.need = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.cover = pyo.Constraint(expr=m.y[0] + m.y[1] >= m.need)
+    m.low = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] <= 4, m.y[1] <= 4]])
+    m.even = Disjunction(expr=[[m.y[1] <= m.y[0]], [m.y[1] <= 5]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.need])
+    assert rules.explain_conflict([8.0]) == []
+    assert rules.explain_conflict([14.0]) == ["low", "cover", "bounds of y[1]"]
+    assert rules.explain_conflict([30.0]) == ["cover", "bounds of y[0]", "bounds of y[1]"]
+
+
+def test_whole_numbers_and_globals_without_rules() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(domain=pyo.Integers, bounds=(0, 5))
+    m.between = pyo.Constraint(expr=(1.2, m.y, 1.8))
+    m.rule = Disjunction(expr=[[m.y >= 3], [m.y >= 4]])  # contradicts `between` as well
+    assert names_of(m) == {"between", "y is whole"}
+
+
 def test_two_rules_and_a_global() -> None:
     names = BY_NAME["contradictory_rules"].rules().explain_conflict()
     assert set(names) == {"first", "second"}

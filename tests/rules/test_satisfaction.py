@@ -7,6 +7,7 @@ import itertools
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
@@ -14,8 +15,12 @@ from pyomo.gdp import Disjunct, Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.solve import _disjunctive
+from gdpnet.solve._sample import Sample
+from gdpnet.study._samples import what_holds
 from tests import oracles
 from tests.bank import BY_NAME, PROBLEMS, Problem
+from tests.random_rules import random_predictions, random_rules
 
 POINTS = 12
 LOOSE = 0.05  # a tolerance at which some random points hold and others do not
@@ -203,6 +208,84 @@ def test_satisfied_means_no_violation_above_the_tolerance(problem: Problem) -> N
         # A measured violation is exact to the last digits of a solver only.
         clear = (worst - tol).abs() > 1e-9
         assert torch.equal(rules.satisfied(x, y, tol=tol)[clear], (worst <= tol)[clear])
+
+
+# ---- logic ------------------------------------------------------------------------------------
+
+
+def by_milp(rules: gdpnet.RuleModel, y: torch.Tensor) -> list[float]:
+    """Least level at which all clauses hold together, by a mixed-integer program a sample."""
+    evaluated = rules.evaluate(y.new_zeros(len(y), 0))
+    found = []
+    for i in range(len(y)):
+        sample = Sample.of(rules, evaluated, i)
+        program = sample.least_violation(y[i].numpy(), sample.clauses, (), (), 0.0)
+        answer = _disjunctive.polish(program, _disjunctive.solve(program))
+        found.append(torch.inf if answer.point is None else max(0.0, float(answer.point[-1])))
+    return found
+
+
+def test_logic_is_measured_as_by_a_mixed_integer_program() -> None:
+    compared, raised, impossible = 0, 0, 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        rules = random_rules(rng)
+        if rules.is_plain or rules.auxiliary_names:
+            continue
+        y = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
+        violation, globally = rules.measure(None, y)
+        rows = rules.evaluate(y.new_zeros(len(y), 0)).rows
+        alone = torch.maximum(rules.satisfaction.of_globals(rows.residual(y), y), violation.amax(1))
+        together = torch.maximum(violation.amax(1), globally)
+        for k, joint in enumerate(by_milp(rules, y)):
+            wanted = max(joint, alone[k].item())
+            assert together[k].item() == pytest.approx(wanted, rel=1e-8, abs=1e-8), (seed, k)
+            compared, raised = compared + 1, raised + (joint > alone[k].item() + 1e-6)
+            impossible += joint == torch.inf
+    assert compared > 100
+    assert raised > 30
+    assert 0 < impossible < raised
+
+
+def counted_programs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every program that is solved from now on."""
+    solved: list[object] = []
+    solve = _disjunctive.solve
+
+    def counting(program: Any, *rest: Any) -> Any:
+        solved.append(program)
+        return solve(program, *rest)
+
+    monkeypatch.setattr(_disjunctive, "solve", counting)
+    return solved
+
+
+@pytest.mark.parametrize("problem", LOGIC, ids=lambda p: p.name)
+def test_logic_alone_needs_no_program(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = points(problem)
+    solved = counted_programs(monkeypatch)
+    problem.rules().measure(x, y)
+    assert not solved
+
+
+def test_both_violations_for_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = BY_NAME["coupled_by_auxiliary"]
+    rules = problem.rules()
+    y = torch.rand(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    solved = counted_programs(monkeypatch)
+    each = rules.violation(None, y)
+    price = len(solved)
+    assert price >= len(y)
+    measured = rules.measure(None, y)
+    assert len(solved) == 2 * price
+    assert torch.equal(measured[0], each)
+    assert torch.equal(measured[1], rules.global_violation(None, y))
+    solved.clear()
+    held = what_holds(rules, None, y)
+    assert len(solved) == price
+    assert torch.equal(held[:, -1], rules.satisfied(None, y))
+    assert torch.equal(held[:, -2], measured[1] <= 1e-6)
+    assert torch.equal(held[:, :-2], each <= 1e-6)
 
 
 # ---- auxiliaries ------------------------------------------------------------------------------

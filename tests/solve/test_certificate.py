@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pyomo.environ as pyo
@@ -108,6 +109,90 @@ def test_weights_count() -> None:
         certify(rules, None, yhat, [4.0, 6.0])
 
 
+def heavy_and_light() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.u, m.v = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.v <= 3], [m.v >= 7]])
+    return gdpnet.RuleModel(m, outputs=[m.u, m.v])
+
+
+@pytest.mark.parametrize("proved", [True, False], ids=["certificate", "without"])
+@pytest.mark.parametrize("heavy", [1.0, 1e4, 1e8])
+def test_weight_of_an_output_that_stays_excuses_nothing(heavy: float, proved: bool) -> None:
+    rules, yhat, weights = heavy_and_light(), [0.0, 4.5], [heavy, 1.0]
+    certificate = certify(rules, None, yhat, weights=weights) if proved else None
+    assert verify(rules, None, yhat, [0.0, 3.0], certificate, weights=weights)
+    for v in (7.0, 10.0, 3.0 - 1e-4):
+        verdict = verify(rules, None, yhat, [0.0, v], certificate, weights=weights)
+        assert not verdict
+        assert verdict.feasible
+        assert verdict.bound == pytest.approx(1.5)
+        assert verdict.reason.endswith("only 1.5 is proved.")
+    # An output that moved by a hair excuses a hair.
+    assert verify(rules, None, yhat, [1e-7, 3.0], certificate, weights=weights)
+    for moved in ([1e-8, 10.0], [1e-5, 3.0]):
+        assert not verify(rules, None, yhat, moved, certificate, weights=weights), moved
+
+
+def test_tolerance_where_all_weights_are_small() -> None:
+    """A unit of distance is no measure where a unit of an output costs 1e-12."""
+    rules, yhat, weights = heavy_and_light(), [0.0, 4.5], [1e-12, 1e-12]
+    certificate = certify(rules, None, yhat, weights=weights)
+    assert certificate.bound == pytest.approx(1.5e-12, rel=1e-6)
+    assert verify(rules, None, yhat, [0.0, 3.0], certificate, weights=weights)
+    assert not verify(rules, None, yhat, [0.0, 7.0], certificate, weights=weights)
+    with pytest.raises(InputError, match="not the nearest"):
+        certify(rules, None, yhat, [0.0, 7.0], weights=weights)
+
+
+def test_reason_tells_both_distances_where_they_differ() -> None:
+    rules = gap()
+    certificate = certify(rules, None, [4.5])
+    verdict = verify(rules, None, [4.5], [3.0 - 1e-6], certificate)
+    assert verdict
+    assert (verdict.bound, verdict.distance) == (1.5, 4.5 - (3.0 - 1e-6))
+    assert verdict.reason == (
+        "y satisfies the rules, and none of the 2 leaves has anything nearer than 1.5; y is at "
+        "1.500001, the same within tol."
+    )
+
+
+def small_rows(k: float, form: str) -> gdpnet.RuleModel:
+    """y <= 3 or y >= 7, all times k: by rows, with logic, or by an auxiliary."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.low, m.high = Disjunct(), Disjunct()
+    m.gap = Disjunction(expr=[m.low, m.high])
+    z: Any = m.y
+    if form == "auxiliary":
+        m.z = pyo.Var(bounds=(-20, 20))
+        m.same = pyo.Constraint(expr=k * m.z == k * m.y)
+        z = m.z
+    if form == "logic":
+        m.some = pyo.LogicalConstraint(expr=pyo.lor(m.low.indicator_var, m.high.indicator_var))
+    m.low.row = pyo.Constraint(expr=k * z <= 3 * k)
+    m.high.row = pyo.Constraint(expr=k * z >= 7 * k)
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+@pytest.mark.parametrize("form", ["rows", "logic", "auxiliary"])
+@pytest.mark.parametrize("k", [1.0, 1e-5, 1e-7, 1e-9, 1e-12])
+def test_rows_of_small_numbers_count_like_others(k: float, form: str) -> None:
+    rules = small_rows(k, form)
+    certificate = certify(rules, None, [4.5], [3.0])
+    verdict = verify(rules, None, [4.5], [3.0], certificate)
+    assert verdict, verdict.reason
+    assert verdict.bound == pytest.approx(1.5)
+    for proof in (certificate, None):
+        for y in (4.5, 3.0 + 1e-4):
+            broken = verify(rules, None, [4.5], [y], proof)
+            assert not broken
+            assert not broken.feasible
+        assert not verify(rules, None, [4.5], [7.0], proof)
+    with pytest.raises(InputError, match="does not satisfy"):
+        certify(rules, None, [4.5], [4.5])
+
+
 def test_single_precision() -> None:
     rules, x, yhat, _ = case("jl_largesize", 3)
     single = yhat.float()
@@ -186,6 +271,36 @@ def test_without_certificate() -> None:
     assert not verify(rules, None, [4.5], None)
     rules, x, yhat, _ = case("contradictory_globals")
     assert verify(rules, x, yhat, None)
+
+
+def instead_of_milp(monkeypatch: pytest.MonkeyPatch, y: float, value: float) -> None:
+    """A mixed-integer program that gives a wrong answer; other solvers are left alone."""
+    wrong = SimpleNamespace(
+        status=Status.PROJECTED, value=value, y=torch.tensor([y], dtype=torch.float64)
+    )
+
+    def project(*arguments: Any, solver: str = "auto", **options: Any) -> Any:
+        return wrong if solver == "milp" else gdpnet.project(*arguments, **options)
+
+    monkeypatch.setattr("gdpnet.solve.certificate.project", project)
+
+
+def test_without_certificate_the_engine_may_know_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    instead_of_milp(monkeypatch, 7.0, 2.5)
+    verdict = verify(gap(), None, [4.5], [7.0])
+    assert not verdict
+    assert verdict.reason == "An output nearer than y may exist: y is at 2.5, only 1.5 is proved."
+    assert not verify(gap(), None, [4.5], None)
+
+
+def test_without_certificate_a_broken_point_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instead_of_milp(monkeypatch, 4.5, 0.0)
+    verdict = verify(gap(), None, [4.5], [3.0])
+    assert not verdict
+    assert not verdict.covered
+    assert "pass a certificate" in verdict.reason
 
 
 # ---- what does not hold is refused --------------------------------------------------------
@@ -549,3 +664,27 @@ def test_nothing_false_is_ever_proved(seed: int) -> None:
         assert verdict.bound <= float(p.distance) + 1e-6
         if worse is not None:
             assert not verify(rules, None, yhat, worse, wrong)
+
+
+@given(SEEDS)
+@settings(RANDOM, max_examples=40)
+def test_weights_of_all_sizes(seed: int) -> None:
+    """The nearest is proved, what is clearly further is not, by the weights of what moves."""
+    rules, yhat = random_rules(seed)
+    r = random.Random(seed + 1)
+    d = len(yhat)
+    start = torch.tensor(yhat, dtype=torch.float64)
+    weights = torch.tensor([10.0 ** r.uniform(-4, 4) for _ in range(d)], dtype=torch.float64)
+    p = gdpnet.project(rules, start, solver="exact", weights=weights)
+    if p.status == Status.CONFLICT:
+        return
+    certificate = certify(rules, None, yhat, p.y, weights=weights)
+    verdict = verify(rules, None, yhat, p.y, certificate, weights=weights)
+    assert verdict, verdict.reason
+    others = torch.tensor([[v + r.uniform(-4, 4) for v in yhat] for _ in range(8)]).double()
+    for y in gdpnet.project(rules, others, solver="exact").y:
+        moves = (y - start).abs()
+        far = float(weights @ moves)
+        allowed = 2e-6 * max(far, float((weights * (moves > 0)).max()))
+        if far - float(p.distance) > allowed:
+            assert not verify(rules, None, yhat, y, certificate, weights=weights)

@@ -125,11 +125,51 @@ def test_nearest_breaks_the_rules_as_little_as_possible(yhat: list[float]) -> No
     assert moved == pytest.approx(distance, abs=1e-6)
 
 
-def test_nearest_leaves_the_prediction_where_globals_contradict() -> None:
-    problem = BY_NAME["contradictory_globals"]
-    p = gdpnet.project(problem.rules(), problem.yhat, on_conflict="nearest", **SOLVE)
+def needing() -> gdpnet.RuleModel:
+    """y >= x, which the bounds contradict from 10 on, and the gap from 7 on if `low` applies."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(bounds=(0, 10))
+    m.cover = pyo.Constraint(expr=m.y >= m.x)
+    m.low = Disjunction(expr=[[m.y <= 3], [m.y <= 7]])
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.x])
+
+
+@pytest.mark.parametrize("options", [SOLVE, {}, {"relaxation": "cnf"}], ids=str)
+def test_nearest_tells_where_no_rule_is_to_blame(options: dict[str, Any]) -> None:
+    x = torch.tensor([[1.0], [20.0], [9.0], [30.0]]).double()
+    yhat = torch.tensor([[8.0], [8.0], [8.0], [4.5]]).double()
+    with pytest.warns(gdpnet.ConflictWarning) as told:
+        p = gdpnet.project(needing(), yhat, x, on_conflict="nearest", **options)
+    assert [str(warning.message) for warning in told] == [
+        "on_conflict='nearest': 2 of 4 rows (1, 3) passed as predicted. In row 1 these contradict "
+        "each other, whatever rules are broken: cover, bounds of y."
+    ]
+    assert p.y.flatten().tolist() == pytest.approx([7.0, 8.0, 9.0, 4.5])
+    assert p.status.tolist() == [Status.PROJECTED] + 3 * [Status.CONFLICT]
+    assert p.info.unmendable is not None
+    assert p.info.unmendable.tolist() == [False, True, False, True]
+    assert gdpnet.project(needing(), yhat, x, **options).info.unmendable is None
+
+
+def test_nearest_is_silent_where_rules_are_to_blame() -> None:
+    """The prediction is where the rules are broken least: it stays, with nothing to tell."""
+    p = gdpnet.project(needing(), [[9.0]], [[9.0]], on_conflict="nearest", **SOLVE)
+    assert p.status.tolist() == [Status.CONFLICT]
+    assert p.y.tolist() == [[9.0]]
+    assert p.info.unmendable is not None
+    assert p.info.unmendable.tolist() == [False]
+
+
+@pytest.mark.parametrize("name", ["contradictory_globals", "contradictory_logic"])
+def test_nearest_never_breaks_globals_and_logic(name: str) -> None:
+    problem = BY_NAME[name]
+    with pytest.warns(gdpnet.ConflictWarning, match="whatever rules are broken"):
+        p = gdpnet.project(problem.rules(), problem.yhat, on_conflict="nearest", **SOLVE)
     assert p.status.tolist() == [Status.CONFLICT]
     assert torch.equal(p.y, problem.yhat)
+    with pytest.raises(gdpnet.ConflictError, match="breaking rules does not help"):
+        gdpnet.project(problem.rules(), problem.yhat, on_conflict="raise", **SOLVE)
 
 
 def test_nearest_changes_nothing_without_a_conflict() -> None:

@@ -23,7 +23,7 @@ Number = Fraction | float
 
 MARGIN = Fraction(1, 10**9)
 """A ray proves that rows contradict each other if its value is more than this, relative to the sum
-of its multipliers, each times the scale `max(1, |b|, max|a|)` of its row."""
+of its multipliers, each times the size `max(|b|, max|a|)` of its row."""
 
 _NOTHING = Fraction(0)
 
@@ -58,9 +58,9 @@ class Instance:
         self.upper = [_exact(column.upper) for column in self.data.columns]
 
     @cached_property
-    def scale(self) -> list[Fraction]:
-        """`max(1, |b|, max|a|)` of each row."""
-        return [Fraction(v) for v in self.sample.scale.tolist()] if self.rows else []
+    def size(self) -> list[Fraction]:
+        """`max(|b|, max|a|)` of each row."""
+        return [Fraction(v) for v in self.sample.size.tolist()] if self.rows else []
 
     @cached_property
     def clauses(self) -> dict[int, Clause]:
@@ -109,6 +109,19 @@ class Instance:
         """Weighted l1 distance of outputs to the prediction."""
         pairs = zip(self.weights, y, self.yhat, strict=True)
         return sum((w * abs(Fraction(v) - h) for w, v, h in pairs), _NOTHING)
+
+    def slack(self, y: Iterable[float], tol: float) -> Fraction:
+        """By how much a bound may fall short of the distance of y.
+
+        `tol` relative to that distance or, if that is more, what it costs to move one output by
+        `tol`. Only outputs that differ from the prediction count, and no more than they differ: the
+        weight of an output that stays says nothing about the others.
+        """
+        share = Fraction(tol)
+        moves = [abs(Fraction(v) - h) for v, h in zip(y, self.yhat, strict=True)]
+        pairs = list(zip(self.weights, moves, strict=True))
+        distance = sum((w * move for w, move in pairs), _NOTHING)
+        return max(share * distance, *(w * min(move, share) for w, move in pairs))
 
     def box(self, column: int, path: Path) -> tuple[Number, Number]:
         """Bounds of a column on a path."""
@@ -177,7 +190,7 @@ class Instance:
 
     def contradicts(self, path: Path, multipliers: list[tuple[int, Fraction]]) -> bool:
         """Whether multipliers prove that nothing satisfies the rows on a path."""
-        size = sum((abs(v) * self.scale[row] for row, v in multipliers), _NOTHING)
+        size = sum((abs(v) * self.size[row] for row, v in multipliers), _NOTHING)
         return self.bound(path, multipliers, costs=False) > MARGIN * size
 
     def enforced(self, path: Path, multipliers: Iterable[tuple[int, Fraction]]) -> bool:

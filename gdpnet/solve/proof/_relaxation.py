@@ -41,12 +41,14 @@ class Relaxation:
         sample = instance.sample
         self.d, self.n = len(instance.yhat), len(instance.lower)
         self.matrix = sample.matrix
-        self.scale = sample.scale if len(sample.bound) else np.ones(0)
+        self.scale = sample.size if len(sample.bound) else np.ones(0)
         self.shift = np.zeros(self.n)
         self.shift[: self.d] = [float(v) for v in instance.yhat]
         self.moved = sample.bound - sample.matrix @ self.shift
+        # HiGHS works in units of the lightest output: below its tolerances it would not be seen.
+        self.unit = float(min(instance.weights))
         self.cost = np.zeros(self.n + self.d)
-        self.cost[: self.d] = self.cost[self.n :] = [float(w) for w in instance.weights]
+        self.cost[: self.d] = self.cost[self.n :] = [float(w) / self.unit for w in instance.weights]
         # Scaled rows; multipliers are scaled back.
         full = np.hstack([sample.matrix, -sample.matrix[:, : self.d]]) / self.scale[:, None]
         self.solver = _new_solver(full, self.cost)
@@ -86,8 +88,8 @@ class Relaxation:
         moves = np.array(found.col_value, dtype=float)
         point = self.shift + moves[: self.n]
         point[: self.d] -= moves[self.n :]
-        multipliers = -np.array(found.row_dual, dtype=float) / self.scale
-        return Answer(float(self.cost @ moves), point, multipliers)
+        multipliers = -np.array(found.row_dual, dtype=float) / self.scale * self.unit
+        return Answer(float(self.cost @ moves) * self.unit, point, multipliers)
 
     def rays(self, path: Path) -> Iterator[np.ndarray]:
         """Multipliers that may prove that a node has no point."""

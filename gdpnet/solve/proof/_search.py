@@ -22,9 +22,9 @@ from gdpnet.solve.proof._relaxation import Answer, Relaxation
 from gdpnet.solve.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.solve.status import Status
 
-# By how much the bound of a leaf may fall short, relative to max(1, distance): when a node is
-# taken as a leaf, and when nothing is left to branch on (a y in single precision is not the nearest
-# point, only nearly so).
+# By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
+# leaf, and when nothing is left to branch on (a y in single precision is not the nearest point,
+# only nearly so).
 _SHORT = 2e-8
 _LAST = 5e-7
 
@@ -59,26 +59,24 @@ def certificate(
         node_limit: nodes of the tree.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    distance: Number
     if y is None:
         weights = [float(w) for w in instance.weights]
         found = project(rules, yhat, x, weights=weights, time_limit=time_limit)
         status = Status(int(found.status))
         if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
             raise SolverError(f"certify: the nearest output was not found: {status.message}")
-        conflict = status is Status.CONFLICT
-        distance = float("inf") if conflict else instance.distance(found.y.tolist())
-    else:
-        distance = instance.distance(y.tolist())
-    return _Search(instance, distance, deadline, node_limit).run()
+        y = None if status is Status.CONFLICT else found.y
+    return _Search(instance, None if y is None else y.tolist(), deadline, node_limit).run()
 
 
 class _Search:
     def __init__(
-        self, instance: Instance, distance: Number, deadline: float | None, node_limit: int
+        self, instance: Instance, y: list[float] | None, deadline: float | None, node_limit: int
     ) -> None:
         self.instance = instance
-        self.distance = distance
+        self.distance: Number = float("inf") if y is None else instance.distance(y)
+        self.short = Fraction(0) if y is None else instance.slack(y, _SHORT)
+        self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
         self.deadline = deadline
         self.node_limit = node_limit
         self.relaxation = Relaxation(instance)
@@ -122,12 +120,11 @@ class _Search:
         answer = self.relaxation.solve(path)
         if answer is None:
             return self._contradiction(path), []
-        slack = Fraction(_SHORT) * max(1, self.distance) if self.distance < np.inf else 0
         leaf: Leaf | None = None
         bound: Number = float("-inf")
-        if answer.value >= self.distance - slack / 2:
+        if answer.value >= self.distance - self.short / 2:
             leaf, bound = self._leaf(path, answer)
-            if bound >= self.distance - slack:
+            if bound >= self.distance - self.short:
                 self.least = min(self.least, bound)
                 return leaf, []
         for holds in (_HOLDS, -1.0):  # at last, on all that has not been chosen
@@ -147,10 +144,9 @@ class _Search:
                 "certify: the rules contradict each other by less than what can be proved; "
                 "an output that breaks them by 1e-9 at most exists."
             )
-        size = max(1.0, float(self.distance))
-        if bound >= self.distance - Fraction(_LAST) * Fraction(size):
+        if bound >= self.distance - self.last:
             return
-        if value < float(self.distance) - _LAST * size:
+        if value < self.distance - self.last:
             raise InputError(
                 f"y: it is not the nearest. It is at {float(self.distance):.9g}, and an output at "
                 f"{value:.9g} satisfies the rules."

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
+from gdpnet.study._samples import what_holds
 from gdpnet.study.training._task import Data, Task
 
 TOLERANCE = 1e-6
@@ -65,9 +66,9 @@ def evaluate(task: Task, outputs: Outputs, split: str) -> dict[str, float]:
 
 def _satisfaction(task: Task, split: str, data: Data, y: torch.Tensor) -> dict[str, float]:
     rules, free = task.rules, task.conflict_free(split)
-    everything = rules.satisfied(data.rule_x, y, TOLERANCE)
-    # Zero where a rule is inactive.
-    held = rules.violation(data.rule_x, y) <= TOLERANCE
+    # An inactive rule holds.
+    holds = what_holds(rules, data.rule_x, y, TOLERANCE)
+    held, everything = holds[:, :-2], holds[:, -1]
     alone = held.all(1)
     found = {
         "csat": _share(everything),
