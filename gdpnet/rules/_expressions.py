@@ -17,7 +17,7 @@ from pyomo.core.expr import logical_expr, numeric_expr, relational_expr
 from pyomo.core.expr.numvalue import NumericConstant
 
 from gdpnet.errors import RuleError
-from gdpnet.rules import _atoms
+from gdpnet.rules import _associations, _atoms
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._linear import Coefficient, LinearForm
 from gdpnet.rules._logic import Proposition
@@ -30,6 +30,7 @@ class ExpressionReader:
         column: column of z for a Var that is not fixed.
         input_column: column of x for a mutable Param, or None where it is not an input.
         boolean: index of the boolean of a BooleanVar that is not fixed.
+        fixed: told of every fixed BooleanVar that stands in logic, and its value.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class ExpressionReader:
         column: Callable[[VarData, str], int],
         input_column: Callable[[ParamData], int | None],
         boolean: Callable[[BooleanVarData, str], int],
+        fixed: Callable[[BooleanVarData, bool], None],
     ) -> None:
         self._column = column
         self._input_column = input_column
         self._boolean = boolean
+        self._fixed = fixed
 
     # ---- numbers -------------------------------------------------------------------------
 
@@ -249,9 +252,11 @@ class ExpressionReader:
         if expression.__class__ in native_logical_types:
             return ("true",) if expression else ("false",)
         if isinstance(expression, BooleanVarData):
-            if expression.fixed:
-                return ("true",) if expression.value else ("false",)
-            return ("literal", self._boolean(expression, owner) + 1)
+            value = _associations.known_value(expression)
+            if value is None:
+                return ("literal", self._boolean(expression, owner) + 1)
+            self._fixed(expression, value)
+            return ("true",) if value else ("false",)
         if isinstance(expression, NamedExpressionData):
             return self.proposition(expression.expr, owner)
         kind = _LOGIC.get(expression.__class__)

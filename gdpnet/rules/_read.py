@@ -19,6 +19,7 @@ from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 from pyomo.network import Port
 
 from gdpnet.errors import RuleError
+from gdpnet.rules._associations import binary_of, identity, known_value, representative
 from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
 from gdpnet.rules._expressions import ExpressionReader
 from gdpnet.rules._linear import LinearForm
@@ -59,7 +60,9 @@ class _Reader:
                 "create_instance() of the AbstractModel."
             )
         self.model = model
-        self.expressions = ExpressionReader(self._column, self._input_column, self._boolean_of)
+        self.expressions = ExpressionReader(
+            self._column, self._input_column, self._boolean_of, self._fix_boolean
+        )
         self.rows: list[Row] = []
         self.global_rows: list[int] = []
         self.conditions: list[Condition] = []
@@ -78,7 +81,8 @@ class _Reader:
         self.input_bounds = self._read_input_bounds(input_bounds)
 
         self.booleans: list[_BooleanDraft] = []
-        self._boolean_index: dict[int, int] = {}
+        self._boolean_index: dict[int, int] = {}  # by the id of `identity`
+        self._fixed: dict[int, tuple[str, bool]] = {}  # BooleanVars that fix their binary
         self._twins: dict[int, int] = {}
         self.clauses: list[Clause] = []
         self.rules: list[Rule] = []
@@ -336,7 +340,7 @@ class _Reader:
     def _disjunction(self, data: DisjunctionData, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
         conditions = conditions + self._conditions_of(data)
-        literals, positions, forced = [], [], []
+        literals, positions, forced, members = [], [], [], []
         for position, disjunct in enumerate(data.disjuncts):
             other = self._disjuncts.get(id(disjunct))
             if other is not None:
@@ -348,14 +352,16 @@ class _Reader:
                 )
             self._disjuncts[id(disjunct)] = data
             indicator = disjunct.indicator_var
-            if not disjunct.active or (indicator.fixed and not indicator.value):
+            value = known_value(indicator)
+            if not disjunct.active or value is False:
                 continue
             boolean = self._new_boolean(disjunct.name)
-            self._boolean_index[id(indicator)] = boolean
+            self._boolean_index[id(identity(indicator))] = boolean
             self.booleans[boolean].source = indicator
             literals.append(boolean + 1)
             positions.append(position)
-            if indicator.fixed:
+            members.append(disjunct)
+            if value:
                 forced.append(boolean + 1)
         if not literals:
             raise RuleError(
@@ -368,9 +374,8 @@ class _Reader:
             self.booleans[literal - 1].tied = True
         if data.xor:
             self._xor.append(clause)
-        active = [d for d in data.disjuncts if id(d.indicator_var) in self._boolean_index]
-        for disjunct in active:
-            self._region(disjunct, self._boolean_index[id(disjunct.indicator_var)], ())
+        for disjunct, literal in zip(members, literals, strict=True):
+            self._region(disjunct, literal - 1, ())
 
     def _add_disjunction(
         self,
@@ -407,27 +412,46 @@ class _Reader:
 
     def _boolean_of(self, variable: BooleanVarData, owner: str) -> int:
         """Boolean of an indicator or BooleanVar that stands in a proposition."""
-        index = self._boolean_index.get(id(variable))
+        one = identity(variable)
+        index = self._boolean_index.get(id(one))
         if index is None:
-            if isinstance(variable.parent_block(), DisjunctData):
-                disjunct = variable.parent_block()
-                if disjunct.indicator_var is variable:
-                    raise RuleError(
-                        f"{owner}: it names the indicator of Disjunct '{disjunct.name}', which "
-                        "stands in no active Disjunction. Fix the indicator, or activate the "
-                        "Disjunction."
-                    )
-            if variable.model() is not self.model.model():
+            named = representative(variable)
+            disjunct = named.parent_block()
+            if isinstance(disjunct, DisjunctData) and disjunct.indicator_var is named:
                 raise RuleError(
-                    f"{owner}: BooleanVar '{variable.name}' does not belong to the model "
-                    f"'{self.model.name}'."
+                    f"{owner}: it names the indicator of Disjunct '{disjunct.name}', which "
+                    "stands in no active Disjunction. Fix the indicator, or activate the "
+                    "Disjunction."
                 )
+            for component, kind in ((variable, "BooleanVar"), (one, "the binary")):
+                if component.model() is not self.model.model():
+                    raise RuleError(
+                        f"{owner}: {kind} '{component.name}' does not belong to the model "
+                        f"'{self.model.name}'."
+                    )
             index = self._new_boolean(variable.name)
-            self._boolean_index[id(variable)] = index
+            self._boolean_index[id(one)] = index
             self.booleans[index].source = variable
         index = self._truth(index)
         self.booleans[index].tied = True
         return index
+
+    def _fix_boolean(self, variable: BooleanVarData, value: bool) -> None:
+        """A fixed BooleanVar fixes its binary, and so the BooleanVars that share it."""
+        binary = binary_of(variable)
+        if binary is None or binary.fixed:
+            return  # nothing shares it, or it is a constant everywhere
+        name, other = self._fixed.setdefault(id(binary), (variable.name, value))
+        if other != value:
+            raise RuleError(
+                f"BooleanVar '{name}' is fixed to {other} and '{variable.name}' to {value}, but "
+                f"both are the binary '{binary.name}' (associate_binary_var)."
+            )
+        if name == variable.name:
+            index = self._boolean_of(variable, f"BooleanVar '{name}'")
+            literal = index + 1 if value else -index - 1
+            conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
+            self._add_clause(name, (literal,), -1, conditions)
 
     def _truth(self, index: int) -> int:
         """The boolean that stands for an indicator in logic.
@@ -485,7 +509,7 @@ class _Reader:
     def _link_binaries(self) -> None:
         """Ties an indicator to its binary Var where that Var stands in a constraint."""
         for index, draft in enumerate(list(self.booleans)):
-            binary = None if draft.source is None else draft.source.get_associated_binary()
+            binary = None if draft.source is None else binary_of(draft.source)
             column = None if binary is None else self._column_of.get(id(binary))
             if column is None:
                 continue
