@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -21,13 +22,25 @@ from pyomo.network import Port
 from gdpnet.errors import RuleError
 from gdpnet.rules._associations import binary_of, identity, known_value, representative
 from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
-from gdpnet.rules._expressions import ExpressionReader
+from gdpnet.rules._expressions import ExpressionReader, NonlinearError
 from gdpnet.rules._linear import LinearForm
 from gdpnet.rules._logic import ClauseWriter
 
 logger = logging.getLogger("gdpnet")
 
 SUFFIX = "active_when"
+
+_TRANSFORMED = re.compile(r"_pyomo_gdp_(\w+?)_reformulation(?:_\d+)?")
+
+# What to do with components of Pyomo's packages beside the core.
+_FIRST = {
+    "Arc": "Expand it first: pyo.TransformationFactory('network.expand_arcs').apply_to(model).",
+    **dict.fromkeys(
+        ("ContinuousSet", "DerivativeVar", "Integral"),
+        "Discretise it first: pyo.TransformationFactory('dae.finite_difference') or "
+        "pyo.TransformationFactory('dae.collocation'), .apply_to(model).",
+    ),
+}
 
 # What else a block may hold without changing the meaning of the rules.
 _PASSIVE = {
@@ -43,7 +56,13 @@ def read(
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
 ) -> RuleData:
     """Read a model; arguments as in `RuleModel`."""
-    return _Reader(model, outputs, inputs, input_bounds).data()
+    try:
+        return _Reader(model, outputs, inputs, input_bounds).data()
+    except RecursionError:
+        raise RuleError(
+            f"model '{model.name}': its Blocks, Disjunctions or formulas are nested too deep for "
+            "Python's stack. Write them flatter."
+        ) from None
 
 
 class _Reader:
@@ -89,6 +108,7 @@ class _Reader:
         self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
         self._xor: list[int] = []
         self._disjuncts: dict[int, DisjunctionData] = {}
+        self._nonlinear: list[tuple[str, RuleError]] = []
 
         variables = _expand(outputs, "outputs", _as_variables)
         if not variables:
@@ -101,7 +121,9 @@ class _Reader:
         self._used_conditions: set[int] = set()
 
     def data(self) -> RuleData:
+        self._refuse_transformed()
         self._region(self.model, -1, ())
+        self._refuse_nonlinear()
         self._check_suffixes_used()
         self._check_orphans()
         self._write_logic()
@@ -281,6 +303,8 @@ class _Reader:
                 if bound.number == math.inf and not equality:
                     continue  # <= inf says nothing
                 raise RuleError(f"Constraint '{name}' can never hold: its bound is not finite.")
+            if not all(a.is_finite for a in (bound, *form.columns.values())):
+                raise RuleError(f"Constraint '{name}' has a coefficient that is not finite.")
             added.append(len(self.rows))
             self.rows.append(Row(name, tuple(sorted(form)), bound, equality))
         return added
@@ -300,6 +324,8 @@ class _Reader:
                 continue
             if kind in _PASSIVE or (hasattr(component, "active") and not component.active):
                 continue
+            if kind.__name__ == "ContinuousSet" and component.get_discretization_info():
+                continue  # a Set of the points that it was given
             read = {
                 pyo.Constraint: self._constraint,
                 Disjunction: self._disjunction,
@@ -307,10 +333,7 @@ class _Reader:
                 pyo.Block: self._block,
             }.get(kind)
             if read is None:
-                raise RuleError(
-                    f"'{component.name}' is a {kind.__name__}, which gdpnet does not understand. "
-                    "Write it with Constraints and Disjunctions, or deactivate it."
-                )
+                raise _not_understood(component)
             for data in component.values():
                 if data.active:
                     read(data, guard, conditions)
@@ -320,7 +343,11 @@ class _Reader:
 
     def _constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
-        forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
+        try:
+            forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
+        except NonlinearError as error:
+            self._nonlinear.append((name, error))
+            return
         rows = self._add_rows(forms, name)
         conditions = conditions + self._conditions_of(data)
         if not conditions:
@@ -330,6 +357,31 @@ class _Reader:
         boolean = self._new_boolean(name)
         self.booleans[boolean].true_rows += rows
         self._add_disjunction(name, (boolean + 1,), (0,), guard, conditions)
+
+    def _refuse_nonlinear(self) -> None:
+        if not self._nonlinear:
+            return
+        (_, first), *others = self._nonlinear
+        if not others:
+            raise first
+        count = len(others)
+        more = "1 more Constraint is" if count == 1 else f"{count} more Constraints are"
+        listed = ", ".join(name for name, _ in others[:3]) + (", ..." if count > 3 else "")
+        raise RuleError(f"{first} {more} not linear either ({listed}).")
+
+    def _refuse_transformed(self) -> None:
+        """What Pyomo's transformations left has no rules: its disjuncts are rows with big-M."""
+        everywhere: Any = {"active": True, "descend_into": (pyo.Block, Disjunct)}
+        if next(self.model.component_data_objects(Disjunction, **everywhere), None) is not None:
+            return
+        for block in self.model.component_objects(pyo.Block, **everywhere):
+            found = _TRANSFORMED.fullmatch(block.local_name)
+            if found:
+                raise RuleError(
+                    f"model '{self.model.name}' was transformed by gdp.{found[1]} (it holds the "
+                    f"Block '{block.name}') and has no Disjunction left: what were rules are rows "
+                    "now. Hand over the model as it was before the transformation."
+                )
 
     def _logical_constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         # Read last: it may name indicators of disjuncts that come later.
@@ -564,6 +616,15 @@ class _BooleanDraft:
 
     def finished(self) -> Boolean:
         return Boolean(self.name, tuple(self.true_rows), tuple(self.false_rows), self.tied)
+
+
+def _not_understood(component: Any) -> RuleError:
+    kind = component.ctype.__name__
+    article = "an" if kind[0] in "AEIO" else "a"
+    instead = _FIRST.get(kind, "Write it with Constraints and Disjunctions, or deactivate it.")
+    return RuleError(
+        f"'{component.name}' is {article} {kind}, which gdpnet does not understand. {instead}"
+    )
 
 
 def _literals(proposition: tuple[Any, ...]) -> Iterator[int]:

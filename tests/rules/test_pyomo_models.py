@@ -51,7 +51,7 @@ TABLE = {
     "makeNestedDisjunctions_FlatDisjuncts": READ,
     "makeNestedDisjunctions_NestedDisjuncts": READ,
     "makeNestedNonlinearModel": NONLINEAR,
-    "makeNetworkDisjunction": "refused: is a Arc, which gdpnet does not understand",
+    "makeNetworkDisjunction": "refused: is an Arc, which gdpnet does not understand",
     "makeNonQuadraticNonlinearGDP": NONLINEAR,
     "makeThreeTermDisj_IndexedConstraints": READ,
     "makeThreeTermDisjunctionWithOneVarInOneDisjunct": READ,
