@@ -49,6 +49,10 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "floor": torch.floor,
 }
 
+# Trees are walked by functions that call themselves, here, in pickle and in JSON: so many levels
+# fit into Python's stack, whoever calls.
+DEEPEST = 100
+
 TRUE: Tree = ("true",)
 FALSE: Tree = ("false",)
 
@@ -129,10 +133,28 @@ _OPERATIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "not": lambda arguments: ~arguments[0],
 }
 
-_CONDITIONS = {"<=", "<", "==", "and", "or", "not", "true", "false"}
+CONDITIONS = {"<=", "<", "==", "and", "or", "not", "true", "false"}
 # Arguments of each kind; functions have one, the others one or more.
 _ARITY = {"<=": 2, "<": 2, "==": 2, "not": 1, "if": 3, "true": 0, "false": 0}
-_KINDS = {"input", "number", "true", "false", "if", *_OPERATIONS, *FUNCTIONS}
+_ARITY |= {"input": 1, "number": 1}
+KINDS = {"input", "number", "true", "false", "if", *_OPERATIONS, *FUNCTIONS}
+
+
+def too_deep(tree: Tree) -> bool:
+    """Whether a tree has more than `DEEPEST` levels."""
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [part for node in level for part in node[1:] if isinstance(part, tuple)]
+        if not level:
+            return False
+    return True
+
+
+def is_finite(tree: Tree) -> bool:
+    """Whether the constants of a tree are finite."""
+    if tree[0] == "number":
+        return math.isfinite(tree[1])
+    return all(is_finite(part) for part in tree[1:] if isinstance(part, tuple))
 
 
 def inputs_of(tree: Tree) -> set[int]:
@@ -142,37 +164,9 @@ def inputs_of(tree: Tree) -> set[int]:
     return set().union(*(inputs_of(part) for part in tree[1:] if isinstance(part, tuple)), set())
 
 
-def from_json(value: Any, inputs: int, condition: bool = False) -> Tree:
-    """The tree that JSON stored as nested lists; refuses what no tree of ours contains.
-
-    Args:
-        value: nested lists.
-        inputs: number of columns of x.
-        condition: whether it has to be a condition, or else a number.
-    """
-    kind: Any = value[0] if isinstance(value, list) and value else None
-    parts: list[Any] = value[1:] if kind is not None else []
-    if kind not in _KINDS or (kind in _CONDITIONS) != condition:
-        raise ValueError(f"not {'a condition' if condition else 'an expression'}: {value!r}")
-    if kind == "input":
-        (column,) = parts
-        if not 0 <= int(column) < inputs:
-            raise ValueError(f"there is no input {column}")
-        return ("input", int(column))
-    if kind == "number":
-        (constant,) = parts
-        return number(constant)
-    expected = _ARITY.get(kind, 1 if kind in FUNCTIONS else None)
-    if len(parts) != expected if expected is not None else not parts:
-        raise ValueError(f"wrong number of arguments: {value!r}")
-    if kind == "if":
-        test, then, otherwise = parts
-        return (
-            *(kind, from_json(test, inputs, True)),
-            *(from_json(then, inputs), from_json(otherwise, inputs)),
-        )
-    logical = kind in ("and", "or", "not")
-    return (kind, *(from_json(part, inputs, logical) for part in parts))
+def arity(kind: str) -> int | None:
+    """How many arguments a kind of tree has; None for one or more."""
+    return _ARITY.get(kind, 1 if kind in FUNCTIONS else None)
 
 
 _PRECEDENCE = {"or": 1, "and": 2, "not": 3, "<=": 4, "<": 4, "==": 4, "sum": 5, "product": 6}

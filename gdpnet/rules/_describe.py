@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import islice
+from typing import Any
 
-from gdpnet.rules import _atoms
+from gdpnet.rules import _atoms, _logic_text
 from gdpnet.rules._data import Clause, Column, Condition, Row, RuleData
 from gdpnet.rules._linear import Coefficient
 
 _LONGEST = 12  # entries of a list shown before it is cut
+_LONGEST_ROW = 24  # terms of a row
+_LONG_SECTION = 60  # entries of a section; of a longer one the first are shown
+_SHOWN = 20
 _AND = 2  # precedence of `and` in `_atoms.text`
 
 
@@ -63,17 +68,54 @@ def _sections(data: RuleData) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         pairs = zip(data.inputs, data.input_bounds, strict=True)
         yield "inputs", [("", _cut(_interval(name, *bounds) for name, bounds in pairs))]
     if data.global_rows:
-        rows = [data.rows[i] for i in data.global_rows]
-        yield "always", [(row.name, row_text(data, row)) for row in rows]
+        rows = (data.rows[i] for i in data.global_rows)
+        entries = ((row.name, row_text(data, row)) for row in rows)
+        yield "always", _first(entries, len(data.global_rows), "constraint")
     if data.rules:
-        yield "rules", [(rule.name, clause_text(data, rule.clause)) for rule in data.rules]
-    propositions = dict.fromkeys(c.name for c in data.clauses if _is_proposition(data, c))
-    if propositions:
-        yield "logic", [("", name) for name in propositions]
+        entries = ((rule.name, clause_text(data, rule.clause)) for rule in data.rules)
+        yield "rules", _first(entries, len(data.rules), "rule")
+    logic = _logic(data)
+    if logic:
+        entries = ((clauses[0].name, _logic_text_of(data, clauses)) for clauses in logic)
+        yield "logic", _first(entries, len(logic), "proposition")
 
 
-def _is_proposition(data: RuleData, clause: Clause) -> bool:
-    return clause.logic and all(clause.name != c.name for c in data.clauses if not c.logic)
+def _first(entries: Iterable[tuple[str, str]], count: int, noun: str) -> list[tuple[str, str]]:
+    """All entries of a short section, the first of a long one; the others are not even written."""
+    if count <= _LONG_SECTION:
+        return list(entries)
+    more = f"... and {_count(count - _SHOWN, f'more {noun}')}"
+    return [*islice(entries, _SHOWN), ("", more)]
+
+
+def _logic(data: RuleData) -> list[list[Clause]]:
+    """Clauses of each proposition; those that XOR and fixed indicators add are not shown."""
+    disjunctions = {clause.name for clause in data.clauses if not clause.logic}
+    found: dict[tuple[Any, ...], list[Clause]] = {}
+    for clause in data.clauses:
+        if clause.logic and clause.name not in disjunctions:
+            found.setdefault((clause.name, clause.guard, clause.conditions), []).append(clause)
+    return list(found.values())
+
+
+def _logic_text_of(data: RuleData, clauses: list[Clause]) -> str:
+    first = clauses[0]
+    literals = [clause.literals for clause in clauses]
+    # A helper has the name of the constraint that it was made for.
+    named = {abs(k) - 1 for part in literals for k in part}
+    helpers = {k for k in named if data.booleans[k].name == first.name and len(literals) > 1}
+    names = [boolean.name for boolean in data.booleans]
+    said = _logic_text.propositions(literals, helpers)
+    if said is None:
+        body = f"{len(literals)} clauses over {_cut(names[k] for k in sorted(named - helpers))}"
+    else:
+        written = [_logic_text.text(one, names) for one in said[:_LONGEST]]
+        if len(said) > _LONGEST:
+            written.append(f"... {len(said)} in all")
+        body = written[0] if len(written) == 1 else " and ".join(f"({one})" for one in written)
+    when = [] if first.guard < 0 else [data.booleans[first.guard].name]
+    when += _conditions(data, first)
+    return f"if {' and '.join(when)}: {body}" if when else body
 
 
 def _column(column: Column) -> str:
@@ -95,20 +137,45 @@ def _cut(entries: Iterable[str]) -> str:
 
 
 def clause_text(data: RuleData, index: int) -> str:
-    """A rule: its condition, then its disjuncts joined by `or`."""
+    """A rule: its condition, then its disjuncts, with their names, joined by `or`."""
     clause = data.clauses[index]
-    # Several conditions are joined by `and`: one that is an `or` needs parentheses then.
-    parent = _AND if len(clause.conditions) > 1 else 0
-    when = " and ".join(_condition(data, data.conditions[k], parent) for k in clause.conditions)
-    disjuncts = [disjunct_text(data, literal - 1) for literal in clause.literals]
-    alone = len(disjuncts) == 1
-    body = disjuncts[0] if alone else " or ".join(_wrapped(d) for d in disjuncts)
+    disjuncts = [_disjunct(data, clause, literal - 1) for literal in clause.literals[:_LONGEST]]
+    alone = len(clause.literals) == 1
+    body = " or ".join(text if alone else wrapped for text, wrapped in disjuncts)
+    if len(clause.literals) > _LONGEST:
+        body += f" or ... ({len(clause.literals)} disjuncts in all)"
+    when = " and ".join(_conditions(data, clause))
     return f"if {when}: {body}" if when else body
+
+
+def _disjunct(data: RuleData, clause: Clause, boolean: int) -> tuple[str, str]:
+    """A disjunct by itself, and as one of several."""
+    text = disjunct_text(data, boolean)
+    name = data.booleans[boolean].name
+    # Pyomo makes up `rule_disjuncts[0]` for a disjunct that is a list of constraints.
+    made_up = name == clause.name or name.startswith(f"{_component(clause.name)}_disjuncts")
+    if made_up and not data.booleans[boolean].tied:
+        return text, _wrapped(text)
+    return f"{name} ({text})", f"{name} ({text})"
+
+
+def _component(name: str) -> str:
+    """The name of `unit.rule[3]` without its index."""
+    return name[: name.rindex("[")] if name.endswith("]") and "[" in name else name
+
+
+def _conditions(data: RuleData, clause: Clause) -> list[str]:
+    # Several conditions are joined by `and`: one that is an `or` needs parentheses then.
+    parent = _AND if len(clause.conditions) + (clause.logic and clause.guard >= 0) > 1 else 0
+    return [_condition(data, data.conditions[k], parent) for k in clause.conditions]
 
 
 def disjunct_text(data: RuleData, boolean: int) -> str:
     """A disjunct: its rows, and the disjunctions nested in it, joined by `and`."""
-    parts = [row_text(data, data.rows[i]) for i in data.booleans[boolean].true_rows]
+    rows = data.booleans[boolean].true_rows
+    parts = [row_text(data, data.rows[i]) for i in rows[:_LONGEST]]
+    if len(rows) > _LONGEST:
+        parts.append(f"... ({len(rows)} rows in all)")
     parts += [f"({clause_text(data, k)})" for k in data.guarded.get(boolean, ())]
     return " and ".join(parts) or "anything"
 
@@ -124,12 +191,14 @@ def row_text(data: RuleData, row: Row) -> str:
     flip = all(negative) or 2 * sum(signs) > len(signs)
     factor = -1.0 if flip else 1.0
     left = ""
-    for column, coefficient in row.terms:
+    for column, coefficient in row.terms[:_LONGEST_ROW]:
         term = _term(data, coefficient.scaled(factor), data.columns[column].name)
         if not left:
             left = term
         else:
             left += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    if len(row.terms) > _LONGEST_ROW:
+        left += f" + ... ({len(row.terms)} terms in all)"
     sign = "==" if row.equality else (">=" if flip else "<=")
     return f"{left} {sign} {_coefficient(data, row.bound.scaled(factor))}"
 

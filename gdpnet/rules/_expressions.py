@@ -12,12 +12,13 @@ from pyomo.common.numeric_types import native_logical_types, native_numeric_type
 from pyomo.core.base.boolean_var import BooleanVarData
 from pyomo.core.base.expression import NamedExpressionData
 from pyomo.core.base.param import ParamData
+from pyomo.core.base.units_container import _PyomoUnit
 from pyomo.core.base.var import VarData
 from pyomo.core.expr import logical_expr, numeric_expr, relational_expr
 from pyomo.core.expr.numvalue import NumericConstant
 
 from gdpnet.errors import RuleError
-from gdpnet.rules import _atoms
+from gdpnet.rules import _associations, _atoms
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._linear import Coefficient, LinearForm
 from gdpnet.rules._logic import Proposition
@@ -30,6 +31,7 @@ class ExpressionReader:
         column: column of z for a Var that is not fixed.
         input_column: column of x for a mutable Param, or None where it is not an input.
         boolean: index of the boolean of a BooleanVar that is not fixed.
+        fixed: told of every fixed BooleanVar that stands in logic, and its value.
     """
 
     def __init__(
@@ -37,10 +39,12 @@ class ExpressionReader:
         column: Callable[[VarData, str], int],
         input_column: Callable[[ParamData], int | None],
         boolean: Callable[[BooleanVarData, str], int],
+        fixed: Callable[[BooleanVarData, bool], None],
     ) -> None:
         self._column = column
         self._input_column = input_column
         self._boolean = boolean
+        self._fixed = fixed
 
     # ---- numbers -------------------------------------------------------------------------
 
@@ -51,6 +55,28 @@ class ExpressionReader:
             expression: Pyomo expression or number.
             owner: the component it stands in, for messages.
         """
+        # With a stack of its own: a balance over thousands of periods is nested as deep.
+        waiting: list[tuple[Any, int]] = [(expression, -1)]
+        done: list[LinearForm] = []
+        while waiting:
+            node, parts = waiting.pop()
+            if parts < 0:
+                leaf = self._leaf(node, owner)
+                if leaf is not None:
+                    done.append(leaf)
+                    continue
+                arguments = self._arguments(node, owner)
+                waiting.append((node, len(arguments)))
+                waiting.extend((argument, -1) for argument in reversed(arguments))
+            else:
+                forms = done[len(done) - parts :]
+                del done[len(done) - parts :]
+                read = _READERS.get(node.__class__, ExpressionReader._named)
+                done.append(read(self, node, forms, owner))
+        return done[0]
+
+    def _leaf(self, expression: Any, owner: str) -> LinearForm | None:
+        """A number, Var or Param as a form; None for what has arguments."""
         if expression.__class__ in native_numeric_types:
             return LinearForm(Coefficient(float(expression)))
         if isinstance(expression, NumericConstant):  # what an Expression keeps of a number
@@ -64,10 +90,16 @@ class ExpressionReader:
             if column is None:
                 return LinearForm(Coefficient(_value(expression, owner)))
             return LinearForm(Coefficient.of(("input", column)))
+        if isinstance(expression, _PyomoUnit):  # as in Pyomo, which converts nothing by itself
+            return LinearForm(Coefficient(1.0))
+        return None
+
+    def _arguments(self, expression: Any, owner: str) -> list[Any]:
+        """Arguments that are linear forms themselves."""
         if isinstance(expression, NamedExpressionData):
             if expression.expr is None:
                 raise RuleError(f"{owner}: Expression '{expression.name}' has no value.")
-            return self.linear(expression.expr, owner)
+            return [expression.expr]
         read = _READERS.get(expression.__class__)
         if read is None:
             raise RuleError(
@@ -76,21 +108,19 @@ class ExpressionReader:
                 "(mutable Params) may enter through + - * / **, exp, log, abs and the like, "
                 "Expr_if, gdpnet.maximum, gdpnet.minimum and gdpnet.relu."
             )
-        return read(self, expression, owner)
+        if read is ExpressionReader._if:
+            return list(expression.args[1:])
+        return list(expression.args) if read is not ExpressionReader._sum else _terms(expression)
 
-    def _sum(self, expression: Any, owner: str) -> LinearForm:
-        # Pyomo nests a sum of n Params n deep, and adding forms one by one would copy the growing
-        # sum each time: the terms are laid out flat and added in place.
+    def _named(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        return forms[0]
+
+    def _sum(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        # Adding forms one by one would copy the growing sum each time.
         number = 0.0
         atoms: dict[Tree, float] = {}
         columns: dict[int, Coefficient] = {}
-        waiting = list(reversed(expression.args))
-        while waiting:
-            argument = waiting.pop()
-            if argument.__class__ in _SUMS:
-                waiting.extend(reversed(argument.args))
-                continue
-            form = self.linear(argument, owner)
+        for form in forms:
             number += form.constant.number
             for atom, multiplier in form.constant.atoms.items():
                 atoms[atom] = atoms.get(atom, 0.0) + multiplier
@@ -100,19 +130,20 @@ class ExpressionReader:
         constant = Coefficient(number, {atom: c for atom, c in atoms.items() if c != 0.0})
         return LinearForm(constant, {c: a for c, a in columns.items() if not a.is_zero})
 
-    def _product(self, expression: Any, owner: str) -> LinearForm:
-        left, right = (self.linear(argument, owner) for argument in expression.args)
-        if left.is_constant:
-            return right.times(left.constant)
-        if right.is_constant:
-            return left.times(right.constant)
-        raise _nonlinear(expression, owner)
+    def _product(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        left, right = forms
+        if not left.is_constant:
+            left, right = right, left
+        if not left.is_constant:
+            raise _nonlinear(expression, owner)
+        product = right.times(left.constant)
+        return product if left.constant.is_number else _checked(product, owner)
 
-    def _negation(self, expression: Any, owner: str) -> LinearForm:
-        return self.linear(expression.args[0], owner).times(Coefficient(-1.0))
+    def _negation(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        return forms[0].times(Coefficient(-1.0))
 
-    def _division(self, expression: Any, owner: str) -> LinearForm:
-        above, below = (self.linear(argument, owner) for argument in expression.args)
+    def _division(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        above, below = forms
         if not below.is_constant:
             raise _nonlinear(expression, owner)
         divisor = below.constant
@@ -126,38 +157,32 @@ class ExpressionReader:
                 return coefficient
             return Coefficient.of(("divide", coefficient.tree(), divisor.tree()))
 
-        return LinearForm(divided(above.constant), {c: divided(a) for c, a in above})
+        quotient = LinearForm(divided(above.constant), {c: divided(a) for c, a in above})
+        return _checked(quotient, owner)
 
-    def _power(self, expression: Any, owner: str) -> LinearForm:
-        base, exponent = (self.linear(argument, owner) for argument in expression.args)
+    def _power(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        base, exponent = forms
         if not exponent.is_constant:
             raise _nonlinear(expression, owner)
         if exponent.constant.is_number and exponent.constant.number in (0.0, 1.0):
             return base if exponent.constant.number else LinearForm(Coefficient(1.0))
         if not base.is_constant:
             raise _nonlinear(expression, owner)
-        return _atom(("power", base.constant.tree(), exponent.constant.tree()))
+        return _atom(("power", base.constant.tree(), exponent.constant.tree()), owner)
 
-    def _function(self, expression: Any, owner: str) -> LinearForm:
+    def _function(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         name = expression.getname()
         if name not in _atoms.FUNCTIONS:
             raise RuleError(f"{owner}: the function '{name}' of the inputs is not known.")
-        return _atom((name, *self._constants(expression, owner)))
+        return _atom((name, *_constants(expression, forms, owner)), owner)
 
-    def _extreme(self, expression: Any, owner: str) -> LinearForm:
+    def _extreme(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         kind = "max" if isinstance(expression, numeric_expr.MaxExpression) else "min"
-        return _atom((kind, *self._constants(expression, owner)))
+        return _atom((kind, *_constants(expression, forms, owner)), owner)
 
-    def _constants(self, expression: Any, owner: str) -> list[Tree]:
-        forms = [self.linear(argument, owner) for argument in expression.args]
-        if not all(form.is_constant for form in forms):
-            raise _nonlinear(expression, owner)
-        return [form.constant.tree() for form in forms]
-
-    def _if(self, expression: Any, owner: str) -> LinearForm:
-        test, then, otherwise = expression.args
-        condition = self.condition(test, owner)
-        chosen, other = self.linear(then, owner), self.linear(otherwise, owner)
+    def _if(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        condition = self.condition(expression.args[0], owner)
+        chosen, other = forms
         if condition in (_atoms.TRUE, _atoms.FALSE):
             return chosen if condition == _atoms.TRUE else other
 
@@ -169,13 +194,14 @@ class ExpressionReader:
             return Coefficient.of(("if", condition, then.tree(), otherwise.tree()))
 
         none = Coefficient()
-        return LinearForm(
+        form = LinearForm(
             switched(chosen.constant, other.constant),
             {
                 column: switched(chosen.columns.get(column, none), other.columns.get(column, none))
                 for column in {**chosen.columns, **other.columns}
             },
         )
+        return _checked(form, owner)
 
     # ---- relations -----------------------------------------------------------------------
 
@@ -195,8 +221,9 @@ class ExpressionReader:
             f"({relation.__class__.__name__})."
         )
 
-    def condition(self, expression: Any, owner: str) -> Tree:
-        """A condition over the inputs."""
+    def condition(self, expression: Any, owner: str, depth: int = 0) -> Tree:
+        """A condition over the inputs, of which `depth` levels were read already."""
+        _refuse_deep(depth, owner, "condition")
         if expression.__class__ in native_logical_types:
             return _atoms.TRUE if expression else _atoms.FALSE
         if isinstance(expression, relational_expr.RangedExpression):
@@ -213,7 +240,7 @@ class ExpressionReader:
             left, right = (self._input_tree(a, owner, expression) for a in expression.args)
             return ("not", _relation("==", left, right))
         if isinstance(expression, logical_expr.BooleanExpression):
-            parts = [self.condition(argument, owner) for argument in expression.args]
+            parts = [self.condition(argument, owner, depth + 1) for argument in expression.args]
             if isinstance(expression, logical_expr.AndExpression):
                 return ("and", *parts)
             if isinstance(expression, logical_expr.OrExpression):
@@ -240,20 +267,25 @@ class ExpressionReader:
                 "applies is decided by the inputs alone; write what depends on outputs as a "
                 "disjunct instead (gdpnet.implies does that)."
             )
-        return form.constant.tree()
+        tree = form.constant.tree()
+        _refuse_unusable(tree, owner)
+        return tree
 
     # ---- logic ---------------------------------------------------------------------------
 
-    def proposition(self, expression: Any, owner: str) -> Proposition:
-        """A proposition over indicators and BooleanVars."""
+    def proposition(self, expression: Any, owner: str, depth: int = 0) -> Proposition:
+        """A proposition over indicators and BooleanVars, of which `depth` levels were read."""
+        _refuse_deep(depth, owner, "proposition")
         if expression.__class__ in native_logical_types:
             return ("true",) if expression else ("false",)
         if isinstance(expression, BooleanVarData):
-            if expression.fixed:
-                return ("true",) if expression.value else ("false",)
-            return ("literal", self._boolean(expression, owner) + 1)
+            value = _associations.known_value(expression)
+            if value is None:
+                return ("literal", self._boolean(expression, owner) + 1)
+            self._fixed(expression, value)
+            return ("true",) if value else ("false",)
         if isinstance(expression, NamedExpressionData):
-            return self.proposition(expression.expr, owner)
+            return self.proposition(expression.expr, owner, depth + 1)
         kind = _LOGIC.get(expression.__class__)
         if kind is None:
             raise RuleError(
@@ -268,9 +300,9 @@ class ExpressionReader:
             whole = count.is_constant and count.constant.is_number
             if not whole or count.constant.number % 1.0 != 0.0:
                 raise RuleError(f"{owner}: {kind} needs a whole number as its first argument.")
-            parts = [self.proposition(argument, owner) for argument in arguments]
+            parts = [self.proposition(argument, owner, depth + 1) for argument in arguments]
             return (kind, int(count.constant.number), *parts)
-        return (kind, *(self.proposition(argument, owner) for argument in arguments))
+        return (kind, *(self.proposition(part, owner, depth + 1) for part in arguments))
 
 
 _LOGIC = {
@@ -285,7 +317,8 @@ _LOGIC = {
     logical_expr.AtMostExpression: "atmost",
 }
 
-_KINDS: dict[str, Callable[[ExpressionReader, Any, str], LinearForm]] = {
+_Read = Callable[[ExpressionReader, Any, list[LinearForm], str], LinearForm]
+_KINDS: dict[str, _Read] = {
     "SumExpression LinearExpression NPV_SumExpression": ExpressionReader._sum,
     "ProductExpression NPV_ProductExpression MonomialTermExpression": ExpressionReader._product,
     "DivisionExpression NPV_DivisionExpression": ExpressionReader._division,
@@ -302,12 +335,68 @@ _READERS = {
 _SUMS = {kind for kind, read in _READERS.items() if read is ExpressionReader._sum}
 
 
-def _atom(tree: Tree) -> LinearForm:
+def _terms(expression: Any) -> list[Any]:
+    """Terms of a sum: Pyomo nests a sum of n Params n deep."""
+    terms = []
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if part.__class__ in _SUMS:
+            waiting.extend(reversed(part.args))
+        else:
+            terms.append(part)
+    return terms
+
+
+def _constants(expression: Any, forms: list[LinearForm], owner: str) -> list[Tree]:
+    if not all(form.is_constant for form in forms):
+        raise _nonlinear(expression, owner)
+    return [form.constant.tree() for form in forms]
+
+
+def _atom(tree: Tree, owner: str) -> LinearForm:
     """A tree as a form; computed at once where no input stands in it."""
+    _refuse_unusable(tree, owner)
     if not _atoms.inputs_of(tree):
         empty = torch.zeros(1, 0, dtype=torch.float64)
         return LinearForm(Coefficient(float(_atoms.Evaluator(empty)(tree)[0])))
     return LinearForm(Coefficient.of(tree))
+
+
+def _checked(form: LinearForm, owner: str) -> LinearForm:
+    """A form whose atoms are new."""
+    for coefficient in (form.constant, *form.columns.values()):
+        for atom in coefficient.atoms:
+            _refuse_unusable(atom, owner)
+    return form
+
+
+def _refuse_unusable(tree: Tree, owner: str) -> None:
+    if _atoms.too_deep(tree):
+        raise _deep(owner, "expression of the inputs")
+    if not _atoms.is_finite(tree):
+        raise RuleError(
+            f"{owner}: an expression of the inputs holds infinity or NaN as a constant. Leave out "
+            "the bound or condition that says nothing, or write a large number."
+        )
+
+
+def _refuse_deep(depth: int, owner: str, what: str) -> None:
+    if depth > _atoms.DEEPEST:
+        raise _deep(owner, what)
+
+
+def _deep(owner: str, what: str) -> RuleError:
+    instead = {
+        "expression of the inputs": "Compute it beforehand and hand over the result as an input "
+        "(a mutable Param)",
+        "condition": "Compute it beforehand and hand over the result as an input, or write it as "
+        "a function x -> bool (batch,)",
+        "proposition": "Give its parts names: BooleanVars that are equivalent to them",
+    }
+    return RuleError(
+        f"{owner}: the {what} is nested more than {_atoms.DEEPEST} deep. {instead[what]}."
+    )
 
 
 def _relation(kind: str, left: Tree, right: Tree) -> Tree:
@@ -349,8 +438,12 @@ def _shown(expression: Any) -> str:
     return f"'{text}'" if len(text) <= 80 else f"'{text[:77]}...'"
 
 
-def _nonlinear(expression: Any, owner: str) -> RuleError:
-    return RuleError(
+class NonlinearError(RuleError):
+    """A term that is not linear in the variables."""
+
+
+def _nonlinear(expression: Any, owner: str) -> NonlinearError:
+    return NonlinearError(
         f"{owner}: {_shown(expression)} is not linear in the variables. Rules are linear in the "
         "outputs and auxiliaries; split the rule into disjuncts, or bound the term linearly. "
         "If a Var in it is meant as an input, declare it as a mutable Param."

@@ -7,6 +7,7 @@ the atoms, so that a batch costs one evaluation of each atom.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -35,6 +36,11 @@ class Coefficient:
     def is_zero(self) -> bool:
         """Whether it is 0 for every input."""
         return not self.atoms and self.number == 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether its number and multipliers are finite."""
+        return math.isfinite(self.number) and all(map(math.isfinite, self.atoms.values()))
 
     def __add__(self, other: Coefficient) -> Coefficient:
         atoms = dict(self.atoms)

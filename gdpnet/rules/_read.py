@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -19,14 +20,27 @@ from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 from pyomo.network import Port
 
 from gdpnet.errors import RuleError
+from gdpnet.rules._associations import binary_of, identity, known_value, representative
 from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
-from gdpnet.rules._expressions import ExpressionReader
+from gdpnet.rules._expressions import ExpressionReader, NonlinearError
 from gdpnet.rules._linear import LinearForm
 from gdpnet.rules._logic import ClauseWriter
 
 logger = logging.getLogger("gdpnet")
 
 SUFFIX = "active_when"
+
+_TRANSFORMED = re.compile(r"_pyomo_gdp_(\w+?)_reformulation(?:_\d+)?")
+
+# What to do with components of Pyomo's packages beside the core.
+_FIRST = {
+    "Arc": "Expand it first: pyo.TransformationFactory('network.expand_arcs').apply_to(model).",
+    **dict.fromkeys(
+        ("ContinuousSet", "DerivativeVar", "Integral"),
+        "Discretise it first: pyo.TransformationFactory('dae.finite_difference') or "
+        "pyo.TransformationFactory('dae.collocation'), .apply_to(model).",
+    ),
+}
 
 # What else a block may hold without changing the meaning of the rules.
 _PASSIVE = {
@@ -42,7 +56,13 @@ def read(
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
 ) -> RuleData:
     """Read a model; arguments as in `RuleModel`."""
-    return _Reader(model, outputs, inputs, input_bounds).data()
+    try:
+        return _Reader(model, outputs, inputs, input_bounds).data()
+    except RecursionError:
+        raise RuleError(
+            f"model '{model.name}': its Blocks, Disjunctions or formulas are nested too deep for "
+            "Python's stack. Write them flatter."
+        ) from None
 
 
 class _Reader:
@@ -59,7 +79,9 @@ class _Reader:
                 "create_instance() of the AbstractModel."
             )
         self.model = model
-        self.expressions = ExpressionReader(self._column, self._input_column, self._boolean_of)
+        self.expressions = ExpressionReader(
+            self._column, self._input_column, self._boolean_of, self._fix_boolean
+        )
         self.rows: list[Row] = []
         self.global_rows: list[int] = []
         self.conditions: list[Condition] = []
@@ -78,13 +100,15 @@ class _Reader:
         self.input_bounds = self._read_input_bounds(input_bounds)
 
         self.booleans: list[_BooleanDraft] = []
-        self._boolean_index: dict[int, int] = {}
+        self._boolean_index: dict[int, int] = {}  # by the id of `identity`
+        self._fixed: dict[int, tuple[str, bool]] = {}  # BooleanVars that fix their binary
         self._twins: dict[int, int] = {}
         self.clauses: list[Clause] = []
         self.rules: list[Rule] = []
         self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
         self._xor: list[int] = []
         self._disjuncts: dict[int, DisjunctionData] = {}
+        self._nonlinear: list[tuple[str, RuleError]] = []
 
         variables = _expand(outputs, "outputs", _as_variables)
         if not variables:
@@ -97,7 +121,9 @@ class _Reader:
         self._used_conditions: set[int] = set()
 
     def data(self) -> RuleData:
+        self._refuse_transformed()
         self._region(self.model, -1, ())
+        self._refuse_nonlinear()
         self._check_suffixes_used()
         self._check_orphans()
         self._write_logic()
@@ -277,6 +303,8 @@ class _Reader:
                 if bound.number == math.inf and not equality:
                     continue  # <= inf says nothing
                 raise RuleError(f"Constraint '{name}' can never hold: its bound is not finite.")
+            if not all(a.is_finite for a in (bound, *form.columns.values())):
+                raise RuleError(f"Constraint '{name}' has a coefficient that is not finite.")
             added.append(len(self.rows))
             self.rows.append(Row(name, tuple(sorted(form)), bound, equality))
         return added
@@ -296,6 +324,8 @@ class _Reader:
                 continue
             if kind in _PASSIVE or (hasattr(component, "active") and not component.active):
                 continue
+            if kind.__name__ == "ContinuousSet" and component.get_discretization_info():
+                continue  # a Set of the points that it was given
             read = {
                 pyo.Constraint: self._constraint,
                 Disjunction: self._disjunction,
@@ -303,10 +333,7 @@ class _Reader:
                 pyo.Block: self._block,
             }.get(kind)
             if read is None:
-                raise RuleError(
-                    f"'{component.name}' is a {kind.__name__}, which gdpnet does not understand. "
-                    "Write it with Constraints and Disjunctions, or deactivate it."
-                )
+                raise _not_understood(component)
             for data in component.values():
                 if data.active:
                     read(data, guard, conditions)
@@ -316,7 +343,11 @@ class _Reader:
 
     def _constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
-        forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
+        try:
+            forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
+        except NonlinearError as error:
+            self._nonlinear.append((name, error))
+            return
         rows = self._add_rows(forms, name)
         conditions = conditions + self._conditions_of(data)
         if not conditions:
@@ -327,6 +358,31 @@ class _Reader:
         self.booleans[boolean].true_rows += rows
         self._add_disjunction(name, (boolean + 1,), (0,), guard, conditions)
 
+    def _refuse_nonlinear(self) -> None:
+        if not self._nonlinear:
+            return
+        (_, first), *others = self._nonlinear
+        if not others:
+            raise first
+        count = len(others)
+        more = "1 more Constraint is" if count == 1 else f"{count} more Constraints are"
+        listed = ", ".join(name for name, _ in others[:3]) + (", ..." if count > 3 else "")
+        raise RuleError(f"{first} {more} not linear either ({listed}).")
+
+    def _refuse_transformed(self) -> None:
+        """What Pyomo's transformations left has no rules: its disjuncts are rows with big-M."""
+        everywhere: Any = {"active": True, "descend_into": (pyo.Block, Disjunct)}
+        if next(self.model.component_data_objects(Disjunction, **everywhere), None) is not None:
+            return
+        for block in self.model.component_objects(pyo.Block, **everywhere):
+            found = _TRANSFORMED.fullmatch(block.local_name)
+            if found:
+                raise RuleError(
+                    f"model '{self.model.name}' was transformed by gdp.{found[1]} (it holds the "
+                    f"Block '{block.name}') and has no Disjunction left: what were rules are rows "
+                    "now. Hand over the model as it was before the transformation."
+                )
+
     def _logical_constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         # Read last: it may name indicators of disjuncts that come later.
         self._logic.append((data, guard, conditions + self._conditions_of(data)))
@@ -336,7 +392,7 @@ class _Reader:
     def _disjunction(self, data: DisjunctionData, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
         conditions = conditions + self._conditions_of(data)
-        literals, positions, forced = [], [], []
+        literals, positions, forced, members = [], [], [], []
         for position, disjunct in enumerate(data.disjuncts):
             other = self._disjuncts.get(id(disjunct))
             if other is not None:
@@ -348,14 +404,16 @@ class _Reader:
                 )
             self._disjuncts[id(disjunct)] = data
             indicator = disjunct.indicator_var
-            if not disjunct.active or (indicator.fixed and not indicator.value):
+            value = known_value(indicator)
+            if not disjunct.active or value is False:
                 continue
             boolean = self._new_boolean(disjunct.name)
-            self._boolean_index[id(indicator)] = boolean
+            self._boolean_index[id(identity(indicator))] = boolean
             self.booleans[boolean].source = indicator
             literals.append(boolean + 1)
             positions.append(position)
-            if indicator.fixed:
+            members.append(disjunct)
+            if value:
                 forced.append(boolean + 1)
         if not literals:
             raise RuleError(
@@ -368,9 +426,8 @@ class _Reader:
             self.booleans[literal - 1].tied = True
         if data.xor:
             self._xor.append(clause)
-        active = [d for d in data.disjuncts if id(d.indicator_var) in self._boolean_index]
-        for disjunct in active:
-            self._region(disjunct, self._boolean_index[id(disjunct.indicator_var)], ())
+        for disjunct, literal in zip(members, literals, strict=True):
+            self._region(disjunct, literal - 1, ())
 
     def _add_disjunction(
         self,
@@ -407,27 +464,46 @@ class _Reader:
 
     def _boolean_of(self, variable: BooleanVarData, owner: str) -> int:
         """Boolean of an indicator or BooleanVar that stands in a proposition."""
-        index = self._boolean_index.get(id(variable))
+        one = identity(variable)
+        index = self._boolean_index.get(id(one))
         if index is None:
-            if isinstance(variable.parent_block(), DisjunctData):
-                disjunct = variable.parent_block()
-                if disjunct.indicator_var is variable:
-                    raise RuleError(
-                        f"{owner}: it names the indicator of Disjunct '{disjunct.name}', which "
-                        "stands in no active Disjunction. Fix the indicator, or activate the "
-                        "Disjunction."
-                    )
-            if variable.model() is not self.model.model():
+            named = representative(variable)
+            disjunct = named.parent_block()
+            if isinstance(disjunct, DisjunctData) and disjunct.indicator_var is named:
                 raise RuleError(
-                    f"{owner}: BooleanVar '{variable.name}' does not belong to the model "
-                    f"'{self.model.name}'."
+                    f"{owner}: it names the indicator of Disjunct '{disjunct.name}', which "
+                    "stands in no active Disjunction. Fix the indicator, or activate the "
+                    "Disjunction."
                 )
+            for component, kind in ((variable, "BooleanVar"), (one, "the binary")):
+                if component.model() is not self.model.model():
+                    raise RuleError(
+                        f"{owner}: {kind} '{component.name}' does not belong to the model "
+                        f"'{self.model.name}'."
+                    )
             index = self._new_boolean(variable.name)
-            self._boolean_index[id(variable)] = index
+            self._boolean_index[id(one)] = index
             self.booleans[index].source = variable
         index = self._truth(index)
         self.booleans[index].tied = True
         return index
+
+    def _fix_boolean(self, variable: BooleanVarData, value: bool) -> None:
+        """A fixed BooleanVar fixes its binary, and so the BooleanVars that share it."""
+        binary = binary_of(variable)
+        if binary is None or binary.fixed:
+            return  # nothing shares it, or it is a constant everywhere
+        name, other = self._fixed.setdefault(id(binary), (variable.name, value))
+        if other != value:
+            raise RuleError(
+                f"BooleanVar '{name}' is fixed to {other} and '{variable.name}' to {value}, but "
+                f"both are the binary '{binary.name}' (associate_binary_var)."
+            )
+        if name == variable.name:
+            index = self._boolean_of(variable, f"BooleanVar '{name}'")
+            literal = index + 1 if value else -index - 1
+            conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
+            self._add_clause(name, (literal,), -1, conditions)
 
     def _truth(self, index: int) -> int:
         """The boolean that stands for an indicator in logic.
@@ -485,7 +561,7 @@ class _Reader:
     def _link_binaries(self) -> None:
         """Ties an indicator to its binary Var where that Var stands in a constraint."""
         for index, draft in enumerate(list(self.booleans)):
-            binary = None if draft.source is None else draft.source.get_associated_binary()
+            binary = None if draft.source is None else binary_of(draft.source)
             column = None if binary is None else self._column_of.get(id(binary))
             if column is None:
                 continue
@@ -540,6 +616,15 @@ class _BooleanDraft:
 
     def finished(self) -> Boolean:
         return Boolean(self.name, tuple(self.true_rows), tuple(self.false_rows), self.tied)
+
+
+def _not_understood(component: Any) -> RuleError:
+    kind = component.ctype.__name__
+    article = "an" if kind[0] in "AEIO" else "a"
+    instead = _FIRST.get(kind, "Write it with Constraints and Disjunctions, or deactivate it.")
+    return RuleError(
+        f"'{component.name}' is {article} {kind}, which gdpnet does not understand. {instead}"
+    )
 
 
 def _literals(proposition: tuple[Any, ...]) -> Iterator[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gdpnet.errors import RuleError
 from gdpnet.rules._atoms import Evaluator, Tree
 from gdpnet.rules._data import Row
 from gdpnet.rules._linear import Coefficient
@@ -86,6 +87,21 @@ class RowValues:
         return bad
 
 
+# The coefficients are held as a dense table: so many make 1 GB.
+_MOST_COEFFICIENTS = 2**27
+
+
+def refuse_huge(rows: int, columns: int, what: str) -> None:
+    """Raise where the dense table of the rows would not fit into memory, before it is made."""
+    if rows * columns > _MOST_COEFFICIENTS:
+        size = rows * columns * 8 / 1e9
+        raise RuleError(
+            f"{what}: {rows} rows and {columns} columns make a table of {size:.1f} GB; gdpnet "
+            f"holds up to {_MOST_COEFFICIENTS * 8 / 1e9:.1f} GB. Leave out what no rule needs, or "
+            "split the model into parts that share no Var."
+        )
+
+
 class RowTable:
     """`data = constant + M psi(x)`: constants and the sparse map of the atoms psi.
 
@@ -95,6 +111,7 @@ class RowTable:
     """
 
     def __init__(self, rows: Sequence[Row], columns: int) -> None:
+        refuse_huge(len(rows), columns, "model")
         self.columns = columns
         self.rows = len(rows)
         self.atoms: list[Tree] = []

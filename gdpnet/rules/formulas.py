@@ -10,10 +10,11 @@ Sets are closed: the negation of `a <= b` is `a >= b`, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gdpnet.errors import RuleError
+from gdpnet.rules._atoms import DEEPEST
 
 # Writing a formula as one Disjunction multiplies; beyond this it is a mistake, not a rule.
 _MOST_DISJUNCTS = 4096
@@ -32,6 +33,16 @@ class Formula:
 
     kind: str
     parts: tuple[Any, ...]
+    _depth: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        inner = [part._depth for part in self.parts if isinstance(part, Formula)]
+        object.__setattr__(self, "_depth", 1 + max(inner, default=0))
+        if self._depth > DEEPEST:
+            raise RuleError(
+                f"gdpnet: the formula is nested more than {DEEPEST} deep. Split it into several "
+                "rules, or hand over all parts at once: any_of(*parts), all_of(*parts)."
+            )
 
     def __bool__(self) -> bool:
         raise RuleError(
@@ -54,7 +65,7 @@ def any_of(*parts: Any) -> Formula:
         >>> print(gdpnet.RuleModel(m, outputs=[m.y]).names)
         ('gap',)
     """
-    return Formula("or", _parts(parts, "any_of"))
+    return Formula("or", _spliced("or", _parts(parts, "any_of")))
 
 
 def all_of(*parts: Any) -> Formula:
@@ -72,7 +83,7 @@ def all_of(*parts: Any) -> Formula:
         >>> len(m.low.disjuncts)
         2
     """
-    return Formula("and", _parts(parts, "all_of"))
+    return Formula("and", _spliced("and", _parts(parts, "all_of")))
 
 
 def none_of(*parts: Any) -> Formula:
@@ -172,6 +183,15 @@ def _parts(parts: tuple[Any, ...], name: str) -> tuple[Any, ...]:
     for part in parts:
         _check(part, f"gdpnet.{name}")
     return parts
+
+
+def _spliced(kind: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Parts of the same kind in their place: a formula grown in a loop stays flat."""
+    found: list[Any] = []
+    for part in parts:
+        same = isinstance(part, Formula) and part.kind == kind
+        found.extend(part.parts if same else [part])
+    return tuple(found)
 
 
 def _check(part: Any, where: str) -> None:

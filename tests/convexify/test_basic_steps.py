@@ -271,6 +271,29 @@ def test_logic_within_a_cluster_deletes_products() -> None:
     assert m.component("_gdpnet_logic") is None
 
 
+@pytest.mark.parametrize("partner", ["indicator_var", "binary_indicator_var"])
+def test_logic_through_associated_booleans_deletes_products(partner: str) -> None:
+    m = logical()
+    m.Y = pyo.BooleanVar(range(3))
+    for i in range(3):
+        m.Y[i].associate_binary_var(getattr(m.high[i], partner))
+    m.one = pyo.LogicalConstraint(expr=pyo.exactly(1, m.Y[0], m.Y[1], m.high[2].indicator_var))
+    m.Y[2].fix(False)
+    m.not_last = pyo.LogicalConstraint(expr=m.Y[2].implies(m.Y[1]))
+    (products,) = apply(m, [m.rule])
+    assert labels(products) == [(0, 1, 0), (1, 0, 0)]
+
+
+def test_logic_through_associated_booleans_across_clusters() -> None:
+    m = logical()
+    m.Y = pyo.BooleanVar()
+    m.Y.associate_binary_var(m.high[1].indicator_var)
+    m.tie = pyo.LogicalConstraint(expr=m.high[0].indicator_var.implies(m.Y))
+    apply(m, [m.rule[0]], [m.rule[1]])
+    (row,) = m._gdpnet_logic[0].rows.values()
+    assert "high[1].binary_indicator_var" in str(row.expr)
+
+
 def test_logic_with_or_chooses_subsets() -> None:
     m = logical(xor=False)
     m.both = pyo.LogicalConstraint(expr=pyo.land(m.low[0].indicator_var, m.high[0].indicator_var))

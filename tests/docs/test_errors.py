@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +131,40 @@ def unknown_component() -> None:
     m = cooling()
     m.either = Complementarity(expr=complements(m.f >= 0, m.c >= 0))
     read(m)
+
+
+def unexpanded_arc() -> None:
+    from pyomo.network import Arc, Port
+
+    m = cooling()
+    m.left, m.right = Port(initialize=[m.f]), Port(initialize=[m.c])
+    m.pipe = Arc(source=m.left, destination=m.right)
+    read(m)
+
+
+def transformed() -> None:
+    m = gap()
+    m.name = "plant"
+    pyo.TransformationFactory("gdp.bigm").apply_to(m)
+    gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def deep_expression() -> None:
+    m = cooling()
+    level = m.Ta
+    for _ in range(200):
+        level = pyo.sin(level)
+    m.top = pyo.Constraint(expr=m.f <= level)
+    read(m)
+
+
+def damaged_file() -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        hot_rules().save("rules.json")
+        content = json.loads(Path("rules.json").read_text(encoding="utf-8"))
+        content["rows"][0]["bound"] = [float("nan")]
+        Path("rules.json").write_text(json.dumps(content), encoding="utf-8")
+        gdpnet.load_rules("rules.json")
 
 
 def strict_relation() -> None:
@@ -338,10 +375,14 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.RuleError, shared_disjunct),
     (gdpnet.RuleError, idle_disjunct),
     (gdpnet.RuleError, unknown_component),
+    (gdpnet.RuleError, unexpanded_arc),
+    (gdpnet.RuleError, transformed),
+    (gdpnet.RuleError, deep_expression),
     (gdpnet.RuleError, strict_relation),
     (gdpnet.RuleError, negated_equality),
     (gdpnet.RuleError, python_or),
     (gdpnet.RuleError, function_condition_not_saved),
+    (gdpnet.RuleError, damaged_file),
     (gdpnet.RuleError, hull_without_bounds),
     (gdpnet.RuleError, too_many_products),
     (gdpnet.RuleError, unknown_rule_in_plan),

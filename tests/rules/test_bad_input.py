@@ -220,7 +220,7 @@ def test_components_that_are_not_understood() -> None:
     m.p, m.q = pyo.Var(), pyo.Var()
     m.port1, m.port2 = Port(initialize=[m.p]), Port(initialize=[m.q])
     m.arc = Arc(source=m.port1, destination=m.port2)
-    refused(reading(m), "'arc'", "Arc", "deactivate it")
+    refused(reading(m), "'arc'", "Arc", "network.expand_arcs")
     m = base()
     m.sos = pyo.SOSConstraint(var=m.y, sos=1)
     refused(reading(m), "'sos'", "SOSConstraint", "Write it with Constraints and Disjunctions")
@@ -443,3 +443,19 @@ def test_condition_that_fails() -> None:
     read = reading(m)()
     with pytest.raises(Exception, match="weather"):
         read.active(X)
+
+
+# ---- constants that are no numbers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [float("inf"), float("-inf"), float("nan")])
+def test_constants_that_are_not_finite(constant: float) -> None:
+    m = base()
+    m.bad = pyo.Constraint(expr=m.y[0] * constant + m.y[1] <= 3)
+    refused(reading(m), "'bad'")
+    m = base()
+    m.bad = pyo.Constraint(expr=m.y[0] <= pyo.Expr_if(m.Ta >= 1, constant, 3))
+    refused(reading(m), "'bad'", "infinity or NaN as a constant")
+    m = base()
+    m.active_when[m.hot] = m.Ta <= constant
+    refused(reading(m), "'hot'", "infinity or NaN as a constant")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html.parser import HTMLParser
 from typing import Any
 
@@ -113,10 +114,123 @@ RuleModel: 2 rules, 2 outputs, 1 input, 0 global constraints
   inputs
     p
   rules
-    r: (y[0] <= 3 and (if p > 0: y[1] <= 2 or y[1] >= 8)) or y[0] - 2*y[1] >= 7 or anything
+    r: a (y[0] <= 3 and (if p > 0: y[1] <= 2 or y[1] >= 8)) or b (y[0] - 2*y[1] >= 7) or free \
+(anything)
     s: y[0] + y[1] <= 4 or y[0] + y[1] >= 6
   logic
-    only"""
+    only: a implies not free"""
+
+
+def states() -> Any:
+    m = pyo.ConcreteModel()
+    m.p = pyo.Param(mutable=True)
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.on, m.off = Disjunct(range(3)), Disjunct(range(3))
+    for i in range(3):
+        m.on[i].c = pyo.Constraint(expr=m.y[i] >= 4)
+        m.off[i].c = pyo.Constraint(expr=m.y[i] == 0)
+    m.state = Disjunction(range(3), rule=lambda m, i: [m.on[i], m.off[i]])
+    return m
+
+
+def on(i: int) -> Any:
+    return lambda m: m.on[i].indicator_var
+
+
+P0, P1, P2 = on(0), on(1), on(2)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (lambda m: P0(m).implies(P1(m)), "on[0] implies on[1]"),
+        (lambda m: pyo.lnot(P0(m)), "not on[0]"),
+        (lambda m: P0(m).lor(P1(m)), "on[0] or on[1]"),
+        (lambda m: P0(m).equivalent_to(P1(m)), "on[0] iff on[1]"),
+        (lambda m: P0(m).xor(P1(m)), "on[0] xor on[1]"),
+        (lambda m: P0(m).equivalent_to(P1(m).lor(P2(m))), "on[0] iff (on[1] or on[2])"),
+        (lambda m: P0(m).land(P1(m)).implies(P2(m)), "(on[0] and on[1]) implies on[2]"),
+        (lambda m: P0(m).implies(P1(m).land(P2(m))), "on[0] implies (on[1] and on[2])"),
+        (lambda m: pyo.exactly(1, P0(m), P1(m), P2(m)), "exactly 1 of (on[0], on[1], on[2])"),
+        (lambda m: pyo.atmost(1, P0(m), P1(m), P2(m)), "at most 1 of (on[0], on[1], on[2])"),
+        (lambda m: pyo.atleast(2, P0(m), P1(m), P2(m)), "at least 2 of (on[0], on[1], on[2])"),
+        (lambda m: pyo.atleast(4, P0(m), P1(m), P2(m)), "never"),
+        (lambda m: m.Y.implies(P0(m)), "Y implies on[0]"),
+        (lambda m: m.Z.implies(P0(m)), "on[1] implies on[0]"),
+    ],
+)
+def test_logic_is_spelled_out(said: Any, expected: str) -> None:
+    m = states()
+    m.Y, m.Z = pyo.BooleanVar(), pyo.BooleanVar()
+    m.Z.associate_binary_var(P1(m).get_associated_binary())
+    m.said = pyo.LogicalConstraint(expr=said(m))
+    lines = repr(gdpnet.RuleModel(m, outputs=[m.y])).splitlines()
+    assert lines[-1] == f"    said: {expected}"
+    assert "    state[0]: on[0] (y[0] >= 4) or off[0] (y[0] == 0)" in lines
+
+
+def test_logic_with_conditions() -> None:
+    m = states()
+    m.on[0].l = pyo.LogicalConstraint(expr=P0(m).implies(P1(m)))
+    m.l = pyo.LogicalConstraint(expr=P1(m).implies(P2(m)))
+    m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+    m.active_when[m.l] = pyo.lor(m.p > 1, m.p < 0)
+    m.active_when[m.on[0].l] = pyo.lor(m.p > 1, m.p < 0)
+    text = repr(gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p]))
+    assert "    l: if p > 1 or p < 0: on[1] implies on[2]" in text
+    assert "    on[0].l: if on[0] and (p > 1 or p < 0): on[0] implies on[1]" in text
+
+
+def test_disjuncts_that_pyomo_named_have_no_name() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.b = pyo.Block([1])
+    m.b[1].r = Disjunction([1], rule=lambda b, i: [[m.y <= 3], [m.y >= 7]])
+    text = repr(gdpnet.RuleModel(m, outputs=[m.y]))
+    assert "b[1].r[1]: y <= 3 or y >= 7" in text
+    # Unless logic speaks of one.
+    m.l = pyo.LogicalConstraint(expr=m.b[1].r[1].disjuncts[0].indicator_var)
+    text = repr(gdpnet.RuleModel(m, outputs=[m.y]))
+    name = m.b[1].r[1].disjuncts[0].name
+    assert f"{name} (y <= 3) or " in text
+    assert f"    l: {name}" in text
+
+
+def test_large_models_are_summed_up() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2000), bounds=(0, 10))
+    m.low, m.high = Disjunct(range(2000)), Disjunct(range(2000))
+    for i in range(2000):
+        m.low[i].c = pyo.Constraint(expr=m.y[i] <= 3)
+        m.high[i].c = pyo.Constraint(expr=m.y[i] >= 7)
+    m.d = Disjunction(range(2000), rule=lambda m, i: [m.low[i], m.high[i]])
+    m.c = pyo.Constraint(range(300), rule=lambda m, i: sum(m.y.values()) >= i)
+    m.l = pyo.LogicalConstraint(
+        range(1999), rule=lambda m, i: m.low[i].indicator_var.implies(m.low[i + 1].indicator_var)
+    )
+    m.most = pyo.LogicalConstraint(
+        expr=pyo.atmost(700, *(m.low[i].indicator_var for i in range(0, 2000, 100)))
+    )
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    start = time.process_time()
+    text = repr(rules)
+    assert time.process_time() - start < 1.0
+    assert len(text) < 20_000
+    assert "    ... and 280 more constraints\n" in text
+    assert "    ... and 1980 more rules\n" in text
+    assert text.endswith("    ... and 1979 more propositions")
+    assert "y[23] + ... (2000 terms in all) >= 0" in text
+    assert len(rules._repr_html_()) < 40_000
+
+
+def test_rules_of_many_disjuncts_and_rows_are_cut() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(40), bounds=(0, 10))
+    m.wide = Disjunction(expr=[[m.y[i] <= 3] for i in range(40)])
+    m.tall = Disjunction(expr=[[m.y[i] <= 3 for i in range(40)], [m.y[0] >= 7]])
+    text = repr(gdpnet.RuleModel(m, outputs=[m.y]))
+    assert "y[11] <= 3 or ... (40 disjuncts in all)" in text
+    assert "y[11] <= 3 and ... (40 rows in all)) or y[0] >= 7" in text
 
 
 @pytest.mark.parametrize(

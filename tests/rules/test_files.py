@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -306,33 +307,105 @@ def _set(*place: Any) -> Callable[[Any], None]:
     return edit
 
 
-DAMAGE: dict[str, Callable[[Any], None]] = {
-    "no rows": lambda content: content.pop("rows"),
-    "rows are no list": _set("rows", 3),
-    "a row is no record": _set("rows", 0, 5),
-    "unknown function": _set("rows", 0, "bound", [1.0, [1.0, ["__import__", ["input", 0]]]]),
-    "unknown sense": _set("rows", 0, "sense", "<>"),
-    "text for a number": _set("rows", 0, "bound", ["much"]),
-    "column out of range": _set("rows", 0, "terms", [[7, 1.0]]),
-    "negative column": _set("rows", 0, "terms", [[-1, 1.0]]),
-    "input out of range": _set("rows", 0, "bound", [1.0, [1.0, ["input", 9]]]),
-    "operator without arguments": _set("rows", 0, "bound", [1.0, [1.0, ["sum"]]]),
-    "function of two": _set("rows", 0, "bound", [1.0, [1.0, ["exp", ["input", 0], ["input", 1]]]]),
-    "number for a condition": _set("conditions", 0, "tree", ["input", 0]),
-    "condition out of range": _set("clauses", 0, "conditions", [5]),
-    "literal out of range": _set("clauses", 0, "literals", [1, 99]),
-    "literal zero": _set("clauses", 0, "literals", [0]),
-    "guard out of range": _set("clauses", 0, "guard", 99),
-    "row of a boolean out of range": _set("booleans", 0, "true", [1000]),
-    "global row out of range": _set("global_rows", [1000]),
-    "clause of a rule out of range": _set("rules", 0, "clause", 77),
-    "positions too few": _set("rules", 0, "positions", []),
-    "too many outputs": _set("outputs", 9),
-    "no outputs": _set("outputs", 0),
-    "name is no text": _set("columns", 0, "name", 4),
-    "bounds crossed": _set("columns", 0, "bounds", [3.0, 2.0]),
-    "bounds without end": _set("columns", 0, "bounds", [3.0]),
-}
+def _copy(*place: Any) -> Callable[[Any], None]:
+    """Repeats the member of a list that the place names."""
+
+    def edit(content: Any) -> None:
+        for step in place[:-1]:
+            content = content[step]
+        content.append(copy.deepcopy(content[place[-1]]))
+
+    return edit
+
+
+TREE = ("rows", 0, "bound")
+NAN, INF = float("nan"), float("inf")
+# The place that is named, and what was done to it.
+DAMAGE: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "no rows": ("'rows' is missing", lambda content: content.pop("rows")),
+    "an unknown entry": ("'row' is not known", _set("row", 3)),
+    "rows are no list": ("rows: expected a list", _set("rows", 3)),
+    "a row is no record": ("rows[0]: expected a record", _set("rows", 0, 5)),
+    "unknown function": (
+        "rows[0].bound[1][1]: not an expression: '__import__'",
+        _set(*TREE, [1.0, [1.0, ["__import__", ["input", 0]]]]),
+    ),
+    "unknown sense": ("rows[0].sense: expected '==' or '<='", _set("rows", 0, "sense", "<>")),
+    "sense is a list": ("rows[0].sense: expected text", _set("rows", 0, "sense", ["=="])),
+    "text for a number": ("rows[0].bound[0]: expected a number", _set(*TREE, ["much"])),
+    "no bound": ("rows[0].bound: expected a number", _set(*TREE, [])),
+    "true for a number": ("rows[0].bound[0]: expected a number", _set(*TREE, [True])),
+    "NaN": ("rows[0].terms[0][1]: expected a finite", _set("rows", 0, "terms", [[0, NAN]])),
+    "infinite": ("rows[0].terms[0][1]: expected a finite", _set("rows", 0, "terms", [[0, INF]])),
+    "infinite bound": ("rows[0].bound[0]: expected a finite", _set(*TREE, [-INF])),
+    "infinite multiplier": (
+        "rows[0].bound[1][0]: expected a finite",
+        _set(*TREE, [0.0, [INF, ["input", 0]]]),
+    ),
+    "infinite number in a tree": (
+        "rows[0].bound[1][1][1][1]: expected a finite",
+        _set(*TREE, [0.0, [1.0, ["exp", ["number", INF]]]]),
+    ),
+    "4000 digits": ("rows[0].bound[0]: expected a finite", _set(*TREE, [10**4000])),
+    "4000 digits of an index": ("rows[0].terms[0][0]", _set("rows", 0, "terms", [[10**4000, 1]])),
+    "expression twice": (
+        "rows[0].bound[2]: the same expression",
+        _set(*TREE, [0.0, [1.0, ["input", 0]], [2.0, ["input", 0]]]),
+    ),
+    "column out of range": ("rows[0].terms[0][0]: there is no", _set("rows", 0, "terms", [[7, 1]])),
+    "negative column": ("rows[0].terms[0][0]: there is no", _set("rows", 0, "terms", [[-1, 1.0]])),
+    "column 0.9": ("rows[0].terms[0][0]: expected a whole", _set("rows", 0, "terms", [[0.9, 1.0]])),
+    "column true": ("rows[0].terms[0][0]: expected a whole", _set("rows", 0, "terms", [[True, 1]])),
+    "column without coefficient": ("rows[0].terms[0]: exp", _set("rows", 0, "terms", [[0]])),
+    "column twice": ("rows[0].terms[2]: column 0 stands twice", _copy("rows", 0, "terms", 0)),
+    "input out of range": (
+        "rows[0].bound[1][1][1]: there is no input 9",
+        _set(*TREE, [1.0, [1.0, ["input", 9]]]),
+    ),
+    "operator without arguments": (
+        "rows[0].bound[1][1]: wrong number of arguments of 'sum': 0",
+        _set(*TREE, [1.0, [1.0, ["sum"]]]),
+    ),
+    "function of two": (
+        "rows[0].bound[1][1]: wrong number of arguments of 'exp': 2",
+        _set(*TREE, [1.0, [1.0, ["exp", ["input", 0], ["input", 1]]]]),
+    ),
+    "number for a condition": ("conditions[0].tree: not", _set("conditions", 0, "tree", ["input"])),
+    "condition out of range": ("clauses[0].conditions[0]", _set("clauses", 0, "conditions", [5])),
+    "condition without owner": ("conditions[0].owner", _set("conditions", 0, "owner", None)),
+    "literal out of range": ("clauses[0].literals[1]", _set("clauses", 0, "literals", [1, 99])),
+    "literal zero": ("clauses[0].literals[0]", _set("clauses", 0, "literals", [0])),
+    "no literals": ("clauses[0].literals: expected the disj", _set("clauses", 0, "literals", [])),
+    "negative literals": ("clauses[0].literals: exp", _set("clauses", 0, "literals", [-1, -2])),
+    "literal in two clauses": ("clauses[1].literals: disj", _set("clauses", 1, "literals", [1])),
+    "guard out of range": ("clauses[0].guard: there is no", _set("clauses", 0, "guard", 99)),
+    "guard -2": ("clauses[0].guard: there is no", _set("clauses", 0, "guard", -2)),
+    "guard of its own": ("clauses[0].guard: expected a disj", _set("clauses", 0, "guard", 0)),
+    "logic is text": ("clauses[0].logic: expected true or", _set("clauses", 0, "logic", "false")),
+    "logic is 0": ("clauses[0].logic: expected true or false", _set("clauses", 0, "logic", 0)),
+    "logic over untied": ("clauses[0].literals: logic names", _set("clauses", 0, "logic", True)),
+    "integer is text": ("columns[0].integer: expected", _set("columns", 0, "integer", "false")),
+    "integer of a half": ("columns[0].bounds: an integer", _set("columns", 0, {
+        "name": "y[0]", "bounds": [0.5, 3.0], "integer": True})),
+    "rows of an untied boolean": ("booleans[0].tied: exp", _set("booleans", 0, "false", [0])),
+    "row of a boolean out of range": ("booleans[0].true[0]", _set("booleans", 0, "true", [1000])),
+    "global row out of range": ("global_rows[0]: there is no row", _set("global_rows", [1000])),
+    "clause of a rule out of range": ("rules[0].clause: there is", _set("rules", 0, "clause", 77)),
+    "clause of two rules": ("rules[1].clause: it is no rule", _set("rules", 1, "clause", 0)),
+    "a rule is missing": ("rules: clause 0 is a Disjunction", lambda c: c["rules"].pop(0)),
+    "positions too few": ("rules[0].positions: expected one", _set("rules", 0, "positions", [])),
+    "positions equal": ("rules[0].positions: exp", lambda c: c["rules"][0].update(
+        positions=[0] * len(c["rules"][0]["positions"]))),
+    "too many outputs": ("outputs: there is no number of outputs 9", _set("outputs", 9)),
+    "no outputs": ("outputs: expected at least one", _set("outputs", 0)),
+    "outputs 1.7": ("outputs: expected a whole number, got 1.7", _set("outputs", 1.7)),
+    "name is no text": ("columns[0].name: expected text", _set("columns", 0, "name", 4)),
+    "column named twice": ("columns[1].name: 'y[0]' is there", _set("columns", 1, "name", "y[0]")),
+    "bounds crossed": ("columns[0].bounds: the lower", _set("columns", 0, "bounds", [3.0, 2.0])),
+    "bounds without end": ("columns[0].bounds: exp", _set("columns", 0, "bounds", [3.0])),
+    "bounds NaN": ("columns[0].bounds[0]: exp", _set("columns", 0, "bounds", [NAN, 2.0])),
+    "input bounds crossed": ("inputs[0].bounds: the low", _set("inputs", 0, "bounds", [3.0, 2.0])),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -340,11 +413,155 @@ def test_damaged_files(name: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     conditional().save(path)
     content = json.loads(path.read_text())
-    DAMAGE[name](content)
+    place, edit = DAMAGE[name]
+    edit(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match=r"rules\.json: the file is damaged") as caught:
+    with pytest.raises(gdpnet.RuleError, match=r"rules\.json: the file is damaged: ") as caught:
         gdpnet.load_rules(path)
+    assert f"damaged: {place}" in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert caught.value.__suppress_context__
+
+
+def test_rules_nested_in_each_other_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    nested().save(path)
+    content = json.loads(path.read_text())
+    outer, inner = content["clauses"]
+    assert inner["guard"] + 1 in outer["literals"]
+    outer["guard"] = inner["literals"][0] - 1
+    path.write_text(json.dumps(content))
+    with pytest.raises(gdpnet.RuleError, match=r"clauses\[0\]\.guard: expected a disjunct of an e"):
+        gdpnet.load_rules(path)
+
+
+@pytest.mark.parametrize("version", [True, 1.0, "1", None, [1]])
+def test_versions_of_another_type(version: Any, tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    conditional().save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
+    with pytest.raises(gdpnet.RuleError, match="of the format; this gdpnet reads version 1"):
+        gdpnet.load_rules(path)
+
+
+@pytest.mark.parametrize(
+    ("found", "put"),
+    [
+        ('"outputs": 2', '"outputs": ' + "9" * 200_000),
+        ('"outputs": 2', '"outputs": 2, "outputs": 1'),
+        ('"outputs": 2', '"outputs": 2,, '),
+    ],
+    ids=["digits", "twice", "comma"],
+)
+def test_text_that_is_no_json(found: str, put: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    conditional().save(path)
+    text = path.read_text()
+    assert found in text
+    path.write_text(text.replace(found, put))
+    with pytest.raises(gdpnet.RuleError, match="not a file of rules") as caught:
+        gdpnet.load_rules(path)
+    assert len(str(caught.value)) < 400
+
+
+def test_trees_that_are_too_deep_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    conditional().save(path)
+    content = json.loads(path.read_text())
+    tree: Any = ["input", 0]
+    for _ in range(300):
+        tree = ["exp", tree]
+    content["rows"][0]["bound"] = [1.0, [1.0, tree]]
+    path.write_text(json.dumps(content))
+    with pytest.raises(gdpnet.RuleError, match=r"rows\[0\]\.bound.*nested more than 100 deep"):
+        gdpnet.load_rules(path)
+
+
+def test_a_small_file_makes_no_large_table(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    conditional().save(path)
+    content = json.loads(path.read_text())
+    content["columns"] = [
+        {"name": f"y{k}", "bounds": [0, 1], "integer": False} for k in range(30_000)
+    ]
+    content["rows"] += [content["rows"][0]] * 30_000
+    path.write_text(json.dumps(content))
+    with pytest.raises(gdpnet.RuleError, match=r"rules\.json: 300\d\d rows and 30000 columns.*GB"):
+        gdpnet.load_rules(path)
+
+
+def test_a_large_model_makes_no_large_table() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(12_000), bounds=(0, 1))
+    m.c = pyo.Constraint(range(12_000), rule=lambda m, i: m.y[i] <= 0.5)
+    with pytest.raises(gdpnet.RuleError, match=r"model: 12000 rows and 12000 columns make a table"):
+        gdpnet.RuleModel(m, outputs=[m.y])
+
+
+# ---- any damage ----------------------------------------------------------------------------------
+
+VALUES = [
+    *(None, True, False, 0, 1, -1, 2, 7, 0.5, 1.7, NAN, INF, -INF, 10**400, "", "false", "=="),
+    *("function", [], [0], [1], [-1], [1, 2], [[0, 1.0]], {}, {"name": "y"}),
+]
+
+
+def places(content: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = (
+        content.items() if isinstance(content, dict)
+        else enumerate(content) if isinstance(content, list) else ()
+    )  # fmt: skip
+    found = [place] if place else []
+    return found + [p for key, value in inner for p in places(value, (*place, key))]
+
+
+def changed(content: Any, rng: random.Random) -> None:
+    """Puts something in the place of something, or takes it away, or doubles it."""
+    *way, key = rng.choice(places(content))
+    for step in way:
+        content = content[step]
+    kind = rng.randrange(4)
+    if kind == 0:
+        del content[key]
+    elif kind == 1 and isinstance(content, list):
+        content.insert(key, copy.deepcopy(rng.choice(content)))
+    elif kind == 2 and isinstance(content[key], int | float):
+        content[key] += rng.choice([1, -1, 0.5])
+    else:
+        content[key] = copy.deepcopy(rng.choice(VALUES))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_any_damage_is_refused_or_read_as_it_stands(name: str, tmp_path: Path) -> None:
+    path, again = tmp_path / "rules.json", tmp_path / "again.json"
+    MODELS[name]().save(path)
+    original = path.read_text()
+    rng = random.Random(name)
+    refused = 0
+    x, y = data()
+    for _ in range(400):
+        content = json.loads(original)
+        for _ in range(rng.choice([1, 1, 2])):
+            changed(content, rng)
+        path.write_text(json.dumps(content))
+        try:
+            rules = gdpnet.load_rules(path)
+        except gdpnet.RuleError:
+            refused += 1
+            continue
+        # Nothing was left out, guessed or turned into something else.
+        rules.save(again)
+        assert json.loads(again.read_text()) == content
+        try:
+            if len(rules.output_names) == 2 and len(rules.input_names) == 2:
+                rules.active(x)
+                assert repr(rules)
+                p = gdpnet.project(rules, y[:1], x[:1], time_limit=1)
+                if p.status.item() in (gdpnet.Status.SATISFIED, gdpnet.Status.PROJECTED):
+                    assert bool(rules.satisfied(x[:1], p.y).all())
+        except gdpnet.GdpnetError:
+            continue
+    assert 200 < refused < 400
 
 
 def test_no_such_file(tmp_path: Path) -> None:

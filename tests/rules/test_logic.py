@@ -16,6 +16,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet.rules._logic import ClauseWriter, Proposition, find_assignment
+from gdpnet.rules._logic_text import propositions as recovered
 
 REPRODUCIBLE = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 VARIABLES = 6
@@ -92,6 +93,47 @@ propositions = st.recursive(leaves, _layer, max_leaves=12)
 @given(propositions)
 def test_clauses_hold_where_the_proposition_does(p: Proposition) -> None:
     check_all_assignments(p, VARIABLES)
+
+
+def check_recovered(p: Proposition, variables: int) -> list[Proposition]:
+    """What is shown of the clauses means the same as the proposition."""
+    clauses = written(p, variables)
+    helpers = {abs(k) - 1 for clause in clauses for k in clause if abs(k) > variables}
+    said = recovered(clauses, helpers)
+    assert said is not None
+    for values in itertools.product((False, True), repeat=variables):
+        assert all(truth(q, values) for q in said) == truth(p, values), (p, said)
+    return said
+
+
+@REPRODUCIBLE
+@given(propositions)
+def test_clauses_are_shown_as_what_they_mean(p: Proposition) -> None:
+    check_recovered(p, VARIABLES)
+
+
+@pytest.mark.parametrize("kind", ["atleast", "atmost", "exactly"])
+@pytest.mark.parametrize("size", [3, 4, 5, 10])
+def test_counts_are_shown_as_counts(kind: str, size: int) -> None:
+    for least in range(1, size):
+        p = (kind, least, *(("literal", k) for k in range(1, size + 1)))
+        said = check_recovered(p, size)
+        assert len(said) <= 2
+        assert all(
+            q[0] in ("or", "and", "not", "implies", "atleast", "atmost", "exactly") for q in said
+        )
+    assert check_recovered(("exactly", 1, *p[2:]), size)[0][:2] == ("exactly", 1)
+
+
+def test_a_count_of_other_logic_is_shown_or_left() -> None:
+    several = [("or", ("literal", k), ("literal", -k - 1)) for k in range(1, 12)]
+    clauses = written(("atleast", 7, *several), 12)
+    helpers = {abs(k) - 1 for clause in clauses for k in clause if abs(k) > 12}
+    assert helpers
+    assert recovered(clauses, helpers) is None
+    parts = [("literal", k) for k in range(1, 10)]
+    (said,) = check_recovered(("implies", ("literal", 10), ("atleast", 4, *parts)), 10)
+    assert said == ("implies", ("literal", 10), ("atleast", 4, *parts))
 
 
 @pytest.mark.parametrize("kind", ["atleast", "atmost", "exactly"])

@@ -51,7 +51,7 @@ TABLE = {
     "makeNestedDisjunctions_FlatDisjuncts": READ,
     "makeNestedDisjunctions_NestedDisjuncts": READ,
     "makeNestedNonlinearModel": NONLINEAR,
-    "makeNetworkDisjunction": "refused: is a Arc, which gdpnet does not understand",
+    "makeNetworkDisjunction": "refused: is an Arc, which gdpnet does not understand",
     "makeNonQuadraticNonlinearGDP": NONLINEAR,
     "makeThreeTermDisj_IndexedConstraints": READ,
     "makeThreeTermDisjunctionWithOneVarInOneDisjunct": READ,
@@ -154,25 +154,54 @@ def test_refused(name: str) -> None:
     assert TABLE[name].removeprefix("refused: ") in str(caught.value)
 
 
+def choices(model: Any, outputs: list[Any]) -> dict[str, list[Any]]:
+    """Outputs to try: all, those that are continuous, and the largest Var alone."""
+    found = {"all": outputs}
+    continuous = [v for v in outputs if v.is_continuous()]
+    if 0 < len(continuous) < len(outputs):
+        found["continuous"] = continuous
+    sizes: dict[int, list[Any]] = {}
+    for variable in continuous:
+        sizes.setdefault(id(variable.parent_component()), []).append(variable)
+    largest = max(sizes.values(), key=len, default=[])
+    if 0 < len(largest) < len(outputs):
+        found["largest"] = largest
+    return found
+
+
 @pytest.mark.parametrize("name", [n for n, v in TABLE.items() if v == READ])
 def test_read_as_pyomo_reads_it(name: str) -> None:
     build = functions().get(name)
     if build is None:
         pytest.skip("this Pyomo does not have it")
     model, outputs = built(build)
-    rules = gdpnet.RuleModel(model, outputs=outputs)
-    generator = torch.Generator().manual_seed(len(name))
+    for chosen in choices(model, outputs).values():
+        rules = gdpnet.RuleModel(model, outputs=chosen)
+        yhat = predictions(rules, len(name))
+        names = [var.name for var in chosen]
+        wanted = [oracles.pyomo_distance(model, names, row, reach=REACH) for row in yhat.tolist()]
+        for solver in ("auto", "milp"):
+            p = gdpnet.project(rules, yhat, solver=solver)
+            assert p.distance.tolist() == pytest.approx(wanted, abs=1e-6)
+            infeasible = p.status == Status.CONFLICT
+            assert (rules.satisfied(None, p.y, tol=1e-7) ^ infeasible).all()
+
+
+def predictions(rules: gdpnet.RuleModel, seed: int) -> torch.Tensor:
+    """Around the box of the outputs, a few of them outside."""
+    generator = torch.Generator().manual_seed(seed)
     low, high = rules.lower.clamp(-REACH, REACH), rules.upper.clamp(-REACH, REACH)
-    width = high - low
-    spread = torch.rand(5, len(outputs), generator=generator, dtype=torch.float64)
-    yhat = low - 0.1 * width + 1.2 * width * spread
-    p = gdpnet.project(rules, yhat, solver="milp")
-    names = [var.name for var in outputs]
-    for k in range(len(yhat)):
-        wanted = oracles.pyomo_distance(model, names, yhat[k].tolist(), reach=REACH)
-        assert p.distance[k].item() == pytest.approx(wanted, abs=1e-6)
-    infeasible = p.status == Status.CONFLICT
-    assert (rules.satisfied(None, p.y, tol=1e-7) ^ infeasible).all()
+    spread = torch.rand(4, len(low), generator=generator, dtype=torch.float64)
+    return low + (high - low) * (1.2 * spread - 0.1)
+
+
+def test_the_outputs_that_are_tried_differ() -> None:
+    found = functions()
+    tried: set[str] = set()
+    for name, verdict in TABLE.items():
+        if verdict == READ and name in found:
+            tried.update(choices(*built(found[name])))
+    assert tried >= {"all", "largest"}
 
 
 def test_models_that_are_not_in_the_table_do_not_crash() -> None:

@@ -14,6 +14,7 @@ from pyomo.gdp.disjunct import DisjunctionData
 from gdpnet.convexify.transform import _walk
 from gdpnet.convexify.transform._provenance import note_copy
 from gdpnet.errors import RuleError
+from gdpnet.rules._associations import representative
 from gdpnet.rules.model import _called_condition
 
 SUFFIX = "active_when"
@@ -48,7 +49,8 @@ def switch_off_inactive(model: Any, inputs: list[Any]) -> list[DisjunctionData]:
     switched = {id(rule): rule for rule in _walk.tree(off.values())}
     indicators = {id(d.indicator_var) for rule in switched.values() for d in rule.disjuncts}
     for constraint in list(_walk.everywhere(model, pyo.LogicalConstraint)):
-        if any(id(b) in indicators for b in identify_components(constraint.expr, _BOOLEANS)):
+        named = identify_components(constraint.expr, _BOOLEANS)
+        if any(id(representative(b)) in indicators for b in named):
             constraint.deactivate()
     _walk.switch_off(off.values())
     for component in others:

@@ -40,10 +40,13 @@ class Propositions:
             self._constraints.append(constraint)
             owner = f"LogicalConstraint '{constraint.name}'"
             proposition = self._reader.proposition(constraint.expr, owner)
+            fixed = [("literal", literal) for literal in self._reader.fixed]
+            self._reader.fixed.clear()
             guard = _walk.enclosing_disjunct(constraint)
             if guard is not None:
                 condition = self._reader.proposition(guard.indicator_var, owner)
                 proposition = ("implies", condition, proposition)
+            proposition = ("and", proposition, *fixed)
             for literals in writer.clauses(proposition, constraint.name):
                 self._clauses.append((constraint, literals))
         self.named = {id(b) for b in self._reader.booleans if b is not None}

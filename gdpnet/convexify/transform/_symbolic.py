@@ -17,6 +17,7 @@ from pyomo.core.expr.numeric_expr import (
     SumExpression,
 )
 
+from gdpnet.rules._associations import binary_of, identity, representative
 from gdpnet.rules._atoms import Tree
 from gdpnet.rules._expressions import ExpressionReader
 from gdpnet.rules._linear import Coefficient, LinearForm
@@ -33,15 +34,17 @@ class SymbolicReader(ExpressionReader):
     Attributes:
         variables: Var of each column of the forms.
         constants: Param or fixed Var of each input of the atoms.
-        booleans: BooleanVar of each literal; None for a helper.
+        booleans: BooleanVar of each literal, of those that are one the first; None for a helper.
+        fixed: literals of fixed BooleanVars whose binary is not, since it was last cleared.
     """
 
     def __init__(self, fixed_are_constants: bool = True) -> None:
-        super().__init__(self.column, self._constant, self.boolean)
+        super().__init__(self.column, self._constant, self.boolean, self._note_fixed)
         self._fixed_are_constants = fixed_are_constants
         self.variables: list[VarData] = []
         self.constants: list[Any] = []
         self.booleans: list[BooleanVarData | None] = []
+        self.fixed: dict[int, None] = {}
         self._columns: dict[int, int] = {}
         self._constants_of: dict[int, int] = {}
         self._boolean_of: dict[int, int] = {}
@@ -54,8 +57,18 @@ class SymbolicReader(ExpressionReader):
         return _number(self._columns, self.variables, variable)
 
     def boolean(self, variable: BooleanVarData, owner: str = "") -> int:
-        """Index of a BooleanVar."""
-        return _number(self._boolean_of, self.booleans, variable)
+        """Index of a BooleanVar; one for all that are one variable."""
+        key = id(identity(variable))
+        if key not in self._boolean_of:
+            self._boolean_of[key] = len(self.booleans)
+            self.booleans.append(representative(variable))
+        return self._boolean_of[key]
+
+    def _note_fixed(self, variable: BooleanVarData, value: bool) -> None:
+        binary = binary_of(variable)
+        if binary is not None and not binary.fixed:
+            literal = self.boolean(variable) + 1
+            self.fixed[literal if value else -literal] = None
 
     def new_helper(self, name: str = "") -> int:
         """Index of a boolean that no component stands for."""
@@ -65,15 +78,14 @@ class SymbolicReader(ExpressionReader):
     def _constant(self, component: Any) -> int:
         return _number(self._constants_of, self.constants, component)
 
-    def linear(self, expression: Any, owner: str) -> LinearForm:
-        """An expression that is linear in the variables; see the base class."""
+    def _leaf(self, expression: Any, owner: str) -> LinearForm | None:
         if isinstance(expression, VarData) and expression.fixed:
             if self._fixed_are_constants:
                 return LinearForm(Coefficient.of(("input", self._constant(expression))))
             return LinearForm(columns={self.column(expression): Coefficient(1.0)})
         if isinstance(expression, ParamData):
             return LinearForm(Coefficient.of(("input", self._constant(expression))))
-        return super().linear(expression, owner)
+        return super()._leaf(expression, owner)
 
     def sides(self, constraint: Any) -> tuple[LinearForm | None, LinearForm, LinearForm | None]:
         """Lower side, body and upper side of a ConstraintData; None where there is no side."""

@@ -1,0 +1,237 @@
+"""`RuleData` from the content of a file, in which nothing is taken on trust."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gdpnet.errors import RuleError
+from gdpnet.rules import _atoms
+from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.rules._linear import Coefficient
+from gdpnet.rules._parts import Part
+from gdpnet.rules._table import refuse_huge
+
+# What stands in a file for a condition that is a Python function.
+FUNCTION = "function"
+
+
+def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> RuleData:
+    """The rules of a file.
+
+    Args:
+        content: what JSON holds.
+        functions: conditions that are Python functions, by their owner.
+        path: the file, for messages.
+
+    Raises:
+        Damage: something is not what it has to be, with its place.
+    """
+    part = Part(content, "").record(
+        *("format", "version", "inputs", "outputs", "columns", "rows", "global_rows"),
+        *("booleans", "clauses", "rules", "conditions"),
+    )
+    rows, columns = part["rows"].list(), part["columns"].list()
+    refuse_huge(len(rows), len(columns), path)
+    inputs = [one.record("name", "bounds") for one in part["inputs"].list()]
+    _refuse_unneeded(part["conditions"], functions, path)
+    data = RuleData(
+        inputs=_names(inputs),
+        input_bounds=tuple(one["bounds"].bounds() for one in inputs),
+        outputs=part["outputs"].index(len(columns) + 1, "number of outputs"),
+        columns=tuple(map(_column, columns)),
+        rows=tuple(_row(row, len(columns), len(inputs)) for row in rows),
+        global_rows=part["global_rows"].indices(len(rows), "row"),
+        booleans=tuple(_boolean(one, len(rows)) for one in part["booleans"].list()),
+        conditions=tuple(
+            _condition(one, functions, len(inputs)) for one in part["conditions"].list()
+        ),
+        clauses=(),
+        rules=(),
+    )
+    if not data.outputs:
+        part["outputs"].refuse("expected at least one output")
+    _names([column.record("name", "bounds", "integer") for column in columns])
+    clauses = _clauses(part["clauses"], data)
+    return RuleData(
+        **{**vars(data), "clauses": clauses, "rules": _rules(part["rules"], clauses)},
+    )
+
+
+def _names(records: list[dict[str, Part]]) -> tuple[str, ...]:
+    known: dict[str, None] = {}
+    for record in records:
+        name = record["name"].text()
+        if name in known:
+            record["name"].refuse(f"'{name}' is there already")
+        known[name] = None
+    return tuple(known)
+
+
+def _column(part: Part) -> Column:
+    record = part.record("name", "bounds", "integer")
+    (low, high), integer = record["bounds"].bounds(), record["integer"].flag()
+    if integer and not (math.isfinite(low) and math.isfinite(high) and low % 1 == high % 1 == 0):
+        record["bounds"].refuse("an integer needs whole numbers as bounds")
+    return Column(record["name"].text(), low, high, integer)
+
+
+def _row(part: Part, columns: int, inputs: int) -> Row:
+    record = part.record("name", "terms", "sense", "bound")
+    terms: dict[int, Coefficient] = {}
+    for term in record["terms"].list():
+        members = term.list()
+        if len(members) < 2:
+            term.refuse("expected a column and its coefficient")
+        column = members[0].index(columns, "column")
+        if column in terms:
+            term.refuse(f"column {column} stands twice in the row")
+        terms[column] = _coefficient(members[1:], inputs)
+    sense = record["sense"].text()
+    if sense not in ("==", "<="):
+        record["sense"].refuse(f"expected '==' or '<=', got {sense[:20]!r}")
+    bound = record["bound"].list()
+    if not bound:
+        record["bound"].refuse("expected a number")
+    name = record["name"].text()
+    return Row(name, tuple(terms.items()), _coefficient(bound, inputs), sense == "==")
+
+
+def _coefficient(parts: list[Part], inputs: int) -> Coefficient:
+    atoms: dict[_atoms.Tree, float] = {}
+    for part in parts[1:]:
+        multiplier, tree = part.list(2)
+        atom = _tree(tree, inputs)
+        if atom in atoms:
+            part.refuse("the same expression stands twice in one coefficient")
+        atoms[atom] = multiplier.number()
+    return Coefficient(parts[0].number(), atoms)
+
+
+def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> _atoms.Tree:
+    """An expression (or condition) of the inputs; only what `_atoms` knows."""
+    if depth > _atoms.DEEPEST:
+        part.refuse(f"nested more than {_atoms.DEEPEST} deep")
+    members = part.list()
+    kind = members[0].value if members else None
+    known = kind.__class__ is str and kind in _atoms.KINDS
+    if not known or (kind in _atoms.CONDITIONS) != condition:
+        part.refuse(f"not {'a condition' if condition else 'an expression'}: {str(kind)[:40]!r}")
+    arguments = members[1:]
+    expected = _atoms.arity(str(kind))
+    if len(arguments) != expected if expected is not None else not arguments:
+        part.refuse(f"wrong number of arguments of '{kind}': {len(arguments)}")
+    if kind == "input":
+        return ("input", arguments[0].index(inputs, "input"))
+    if kind == "number":
+        return _atoms.number(arguments[0].number())
+    logical = [kind in ("and", "or", "not")] * len(arguments)
+    if kind == "if":
+        logical[0] = True
+    inner = zip(arguments, logical, strict=True)
+    return (kind, *(_tree(one, inputs, wanted, depth + 1) for one, wanted in inner))
+
+
+def _boolean(part: Part, rows: int) -> Boolean:
+    record = part.record("name", "true", "false", "tied")
+    false, tied = record["false"].indices(rows, "row"), record["tied"].flag()
+    if false and not tied:
+        record["tied"].refuse("expected true where there are rows for false")
+    return Boolean(record["name"].text(), record["true"].indices(rows, "row"), false, tied)
+
+
+def _refuse_unneeded(part: Part, functions: Mapping[str, Any], path: str) -> None:
+    records = [one.record("owner", "tree") for one in part.list()]
+    needed = {one["owner"].text() for one in records if one["tree"].value == FUNCTION}
+    unknown = set(functions) - needed
+    if unknown:
+        raise RuleError(
+            f"conditions: {', '.join(sorted(unknown))} needs none in {path}; functions are "
+            f"needed for {', '.join(sorted(needed)) or 'nothing'}."
+        )
+
+
+def _condition(part: Part, functions: Mapping[str, Any], inputs: int) -> Condition:
+    record = part.record("owner", "tree")
+    owner = record["owner"].text()
+    if record["tree"].value != FUNCTION:
+        return Condition(owner, tree=_tree(record["tree"], inputs, condition=True))
+    if owner not in functions:
+        raise RuleError(
+            f"The condition of '{owner}' is a Python function and was not saved. Pass it as "
+            f"conditions={{'{owner}': function}}."
+        )
+    if not callable(functions[owner]):
+        raise RuleError(
+            f"conditions: '{owner}' needs a function x -> bool (batch,), got {functions[owner]!r}."
+        )
+    return Condition(owner, function=functions[owner])
+
+
+def _clauses(part: Part, data: RuleData) -> tuple[Clause, ...]:
+    clauses: list[Clause] = []
+    clause_of: dict[int, int] = {}  # the Disjunction of each disjunct
+    guards: list[Part] = []
+    for index, one in enumerate(part.list()):
+        record = one.record("name", "literals", "guard", "conditions", "logic")
+        clause = Clause(
+            record["name"].text(),
+            tuple(_literal(literal, data) for literal in record["literals"].list()),
+            record["guard"].whole(),
+            record["conditions"].indices(len(data.conditions), "condition"),
+            record["logic"].flag(),
+        )
+        clauses.append(clause)
+        guards.append(record["guard"])
+        if not -1 <= clause.guard < len(data.booleans):
+            record["guard"].refuse("there is no such boolean")
+        if clause.logic:
+            if not all(data.booleans[abs(k) - 1].tied for k in clause.literals):
+                record["literals"].refuse("logic names a boolean that is not tied")
+            continue
+        if not clause.literals or min(clause.literals) < 0:
+            record["literals"].refuse("expected the disjuncts of a rule, all positive")
+        for literal in clause.literals:
+            if literal - 1 in clause_of:
+                record["literals"].refuse(f"disjunct {literal} stands in two places")
+            clause_of[literal - 1] = index
+        # Its guard stands in an earlier clause, so that no rule is nested in itself.
+        if clause.guard >= 0 and clause_of.get(clause.guard, index) >= index:
+            record["guard"].refuse("expected a disjunct of an earlier clause")
+    for clause, guard in zip(clauses, guards, strict=True):
+        if clause.guard < 0:
+            continue
+        if clause.guard not in clause_of:
+            guard.refuse("expected a disjunct")
+        tied = any(data.booleans[abs(k) - 1].tied for k in clause.literals)
+        if tied and not data.booleans[clause.guard].tied:
+            guard.refuse("it is not tied, though a literal of its clause is")
+    return tuple(clauses)
+
+
+def _literal(part: Part, data: RuleData) -> int:
+    literal = part.whole()
+    if not 1 <= abs(literal) <= len(data.booleans):
+        part.refuse("there is no such boolean")
+    return literal
+
+
+def _rules(part: Part, clauses: tuple[Clause, ...]) -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    wanted = {k for k, clause in enumerate(clauses) if not clause.logic and clause.guard < 0}
+    for one in part.list():
+        record = one.record("name", "clause", "positions")
+        clause = record["clause"].index(len(clauses), "clause")
+        if clause not in wanted:
+            record["clause"].refuse("it is no rule, or is another rule already")
+        wanted.remove(clause)
+        positions = tuple(position.whole() for position in record["positions"].list())
+        if len(positions) != len(clauses[clause].literals):
+            record["positions"].refuse("expected one for each disjunct of the clause")
+        if len(set(positions)) < len(positions) or min(positions) < 0:
+            record["positions"].refuse("expected different numbers from 0 on")
+        rules.append(Rule(record["name"].text(), clause, positions))
+    if wanted:
+        part.refuse(f"clause {min(wanted)} is a Disjunction that is not nested, but no rule")
+    return tuple(rules)
