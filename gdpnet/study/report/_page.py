@@ -41,11 +41,11 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
 
 
 def _targets_told(share: float) -> str:
-    text = f"{percent(share)} % of the training targets satisfy the rules."
+    text = f"{percent(share)} % of the training targets satisfy the rules within 1e-6."
     if share < 1.0:
         text += (
-            " The others cannot be met by an output that does: of them, projecting moves even a "
-            "perfect prediction away."
+            " The others break them, by noise or otherwise: an output that satisfies the rules "
+            "cannot equal such a target."
         )
     return text
 
