@@ -50,6 +50,12 @@ def project(
     replace: Annotated[
         bool, typer.Option("--replace", help="Write into the columns of predictions.")
     ] = False,
+    added_prefix: Annotated[
+        str, typer.Option(help="Stands before the names of the columns that are added.")
+    ] = "",
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace the columns that an earlier run has added.")
+    ] = False,
     on_conflict: Annotated[
         OnConflict,
         typer.Option(
@@ -76,12 +82,16 @@ def project(
       f_projected      for each column f of predictions
       gdpnet_status    SATISFIED, PROJECTED, RELAXED, CONFLICT, LIMIT or ERROR
       gdpnet_distance  l1 distance from the prediction; inf on CONFLICT
-    It is written under another name and moved when it is complete.
+    It is written under another name and moved when it is complete. No column of IN is
+    overwritten, except by --replace and --again.
     """  # noqa: D301
     from gdpnet.errors import InputError
     from gdpnet.study import load_model, project_file
+    from gdpnet.study._left_overs import clear_left_overs
+    from gdpnet.study._tables import check_readable
 
     with errors_as_text(context):
+        check_readable(source)
         refuse_unwritable(target)
         pairs = [text.partition("=") for text in column or ()]
         for name, equals, found in pairs:
@@ -90,6 +100,8 @@ def project(
         if target.exists() and not force:
             raise InputError(f"{target} exists already. Name another file, or add --force.")
         rules = load_model(model).build()
+        for sentence in clear_left_overs(target):
+            typer.echo(sentence, err=True)
         with progress_bar("Projecting") as show:
             done = project_file(
                 rules,
@@ -103,6 +115,8 @@ def project(
                 prefix=prefix,
                 columns={name: found for name, _, found in pairs},
                 replace=replace,
+                added_prefix=added_prefix,
+                again=again,
                 chunk=chunk,
                 delimiter=delimiter,
                 overwrite=force,
@@ -111,4 +125,8 @@ def project(
         told = ", ".join(f"{count:,} {s.name}" for s, count in done.statuses.items() if count)
         rate = f" ({done.rows / done.seconds:,.0f} a second)" if done.seconds > 1 else ""
         typer.echo(f"Projected {done.rows:,} rows in {done.seconds:.1f} s{rate}: {told}.")
+        if done.unusable:
+            many = "row is" if done.unusable == 1 else "rows are"
+            first = "" if done.unusable == 1 else "the first: "
+            typer.echo(f"{done.unusable:,} {many} not usable: {first}{done.first_unusable}.")
         typer.echo(f"Wrote {done.path}")

@@ -23,8 +23,12 @@ from gdpnet.solve.status import Status
 from gdpnet.study._relaxations import Relaxation
 from gdpnet.study._samples import what_holds
 
-# A batch that takes less than this is solved again, at most so often; the median time counts.
-_SHORT, _REPEATS = 0.3, 5
+# A batch that takes less than this is solved again for as long, at least and at most so often; the
+# median time counts.
+_SHORT, _FEWEST, _MOST = 0.3, 5, 50
+
+# Samples that are planned on before the clock starts, one after the other.
+_WARM_UP = (1, 16)
 
 # Progress is told about so often, in seconds.
 _TICK = 0.5
@@ -147,8 +151,11 @@ def measure(
         tick: told how many samples are done, all in all.
     """
     # Nothing that another relaxation has made ready counts for this one.
-    rules = RuleModel.from_data(samples.rules.data)
+    rules = _fresh(samples.rules)
     try:
+        if relaxation.kind == "plan":
+            for few in _WARM_UP:
+                relaxation.resolve(_fresh(rules), samples.x[:few], samples.yhat[:few])
         started = time.perf_counter()
         chosen = relaxation.resolve(rules, samples.x, samples.yhat)
         planning = time.perf_counter() - started if relaxation.kind == "plan" else 0.0
@@ -160,8 +167,12 @@ def measure(
         }
         projector = Projector(rules, **keywords)
         first = _one_of_each_pattern(samples)
-        # Imports of solvers and compiled kernels are no part of any relaxation.
-        _timed(Projector(RuleModel.from_data(rules.data), **keywords), samples, first[:1])
+        # Imports of solvers and compiled kernels are no part of any relaxation. Kernels of a single
+        # sample and of several are compiled apart; adaptive steps take some up only where the CNF
+        # breaks a rule.
+        other = Projector(_fresh(rules), **keywords)
+        for some in (first[:1], first if relaxation.kind == "auto" else first[[0, 0]]):
+            _timed(other, samples, some)
         cold, _ = _timed(projector, samples, first)
         warm, _ = _timed(projector, samples, first)
         expected = warm / max(1, len(first)) * len(samples)
@@ -190,6 +201,11 @@ def measure(
         held=held,
         statuses={status: int((done.status == status).sum()) for status in Status},
     )
+
+
+def _fresh(rules: RuleModel) -> RuleModel:
+    """The same rules, with nothing made ready yet."""
+    return RuleModel.from_data(rules.data)
 
 
 def _mean(values: Array) -> float:
@@ -243,7 +259,8 @@ def _timed_in_pieces(
         tick(start + len(projection.status))
     if seconds < _SHORT:
         # The first time some layouts of adaptive steps were still to be made.
-        again = [_timed(projector, samples, slice(None))[0] for _ in range(_REPEATS)]
+        repeats = min(_MOST, max(_FEWEST, int(_SHORT / max(seconds, 1e-9))))
+        again = [_timed(projector, samples, slice(None))[0] for _ in range(repeats)]
         seconds = statistics.median(again)
     return seconds, parts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from gdpnet._extras import need
 from gdpnet.errors import InputError
+from gdpnet.study._left_overs import part_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,6 +38,13 @@ def kind_of(path: Path) -> str:
     return kind
 
 
+def check_readable(path: Path) -> None:
+    """Raise where a path names no table."""
+    kind_of(path)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+
+
 class TableReader:
     """A file's rows, piece by piece.
 
@@ -47,14 +54,16 @@ class TableReader:
         as_text: keep all columns of a csv file as they are spelled; else their types follow from
             the first rows.
         delimiter: between the columns of a csv file.
+
+    Attributes:
+        names: of all its columns.
     """
 
     def __init__(self, path: Path, numbers: Sequence[str], as_text: bool, delimiter: str) -> None:
         need("pyarrow", "study")
         self.path = path
+        check_readable(path)
         self._csv = kind_of(path) == ".csv"
-        if not path.is_file():
-            raise InputError(f"{path}: there is no such file.")
         self._file = path.open("rb")
         self._rows = 0
         try:
@@ -77,7 +86,7 @@ class TableReader:
         read = pyarrow.csv.ReadOptions(block_size=_BLOCK)
         # A text may hold line breaks, if it stands in quotes.
         parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        names = _header(self.path, delimiter)
+        self.names = names = _header(self.path, delimiter)
         self._check(names, numbers)
         text = names if as_text else numbers
         convert = pyarrow.csv.ConvertOptions(
@@ -91,7 +100,8 @@ class TableReader:
         from pyarrow import parquet
 
         self._reader = parquet.ParquetFile(self._file)
-        self._check(self._reader.schema_arrow.names, numbers)
+        self.names = list(self._reader.schema_arrow.names)
+        self._check(self.names, numbers)
         self._size = self._reader.metadata.num_rows
 
     def _check(self, names: Sequence[str], numbers: Sequence[str]) -> None:
@@ -111,6 +121,10 @@ class TableReader:
     def share(self) -> float:
         """How much of it was read."""
         return (self._file.tell() if self._csv else self._rows) / self._size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
     def pieces(self, most: int) -> Iterator[pyarrow.RecordBatch]:
         """Rows, at most so many at a time."""
@@ -154,16 +168,13 @@ def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path} cannot be read as {kind_of(path)[1:]}: {reason}.")
 
 
-def numbers_of(
-    batch: pyarrow.RecordBatch, names: Sequence[str], path: Path, first: int
-) -> np.ndarray:
-    """Columns as numbers, NaN where there is none.
+def numbers_of(batch: pyarrow.RecordBatch, names: Sequence[str], path: Path) -> np.ndarray:
+    """Columns as numbers, NaN where a cell holds none.
 
     Args:
         batch: rows.
         names: of the columns.
         path: the file they come from.
-        first: number of the first row in the file, from 1.
 
     Returns:
         float64 `rows x names`.
@@ -174,29 +185,32 @@ def numbers_of(
     found = np.empty((batch.num_rows, len(names)))
     for k, name in enumerate(names):
         column = batch.column(batch.schema.get_field_index(name))
-        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        text = pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)
+        if text:
             column = compute.utf8_trim_whitespace(column)
             missing = compute.is_in(column, pyarrow.array(_MISSING, column.type))
             column = compute.if_else(missing, pyarrow.scalar(None, column.type), column)
         try:
             found[:, k] = column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
         except pyarrow.ArrowException:
-            raise _not_numbers(column, name, path, first) from None
+            if not text:
+                raise InputError(
+                    f"{path}: column {name!r} should hold numbers, but is of {column.type}."
+                ) from None
+            found[:, k] = [_number(cell) for cell in column]
     return found
 
 
-def _not_numbers(column: Any, name: str, path: Path, first: int) -> InputError:
+def _number(cell: Any) -> float:
     import pyarrow
 
-    for row, value in enumerate(column):
-        try:
-            value.cast(pyarrow.float64())
-        except pyarrow.ArrowException:
-            return InputError(
-                f"{path}: column {name!r} should hold numbers, but row {first + row} has "
-                f"{value.as_py()!r}."
-            )
-    return InputError(f"{path}: column {name!r} should hold numbers, but is of {column.type}.")
+    try:
+        number = cell.cast(pyarrow.float64()).as_py()
+    except pyarrow.ArrowException:
+        return np.nan
+    return np.nan if number is None else number
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -211,7 +225,7 @@ def table_writer(path: Path, delimiter: str) -> Iterator[Callable[[pyarrow.Recor
     """Gives what writes rows; the file is there once all of them are, or not at all."""
     import pyarrow
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = part_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with part.open("xb") as file:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,15 @@ from gdpnet.solve._arguments import check_choice, check_count
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
+from gdpnet.study._left_overs import clear_left_overs
 from gdpnet.study._relaxations import parse
-from gdpnet.study._tables import TableReader, kind_of, numbers_of, table_writer
+from gdpnet.study._tables import (
+    TableReader,
+    check_readable,
+    kind_of,
+    numbers_of,
+    table_writer,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,12 +49,18 @@ class Streamed:
         rows: number of rows.
         statuses: how many of them have each status.
         seconds: all in all.
+        unusable: how many rows have no finite number in some column that is needed.
+        first_unusable: which is the first of them, and what is there, in words.
+        left_over: a sentence for each file of the same target that a stopped run had left.
     """
 
     path: Path
     rows: int
     statuses: dict[Status, int]
     seconds: float
+    unusable: int = 0
+    first_unusable: str = ""
+    left_over: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         told = ", ".join(f"{n:,} {status.name}" for status, n in self.statuses.items() if n)
@@ -67,6 +81,8 @@ def project_file(
     prefix: str = "",
     columns: Mapping[str, str] | None = None,
     replace: bool = False,
+    added_prefix: str = "",
+    again: bool = False,
     chunk: int = 16384,
     delimiter: str = ",",
     overwrite: bool = False,
@@ -77,10 +93,13 @@ def project_file(
     Memory does not grow with the file (a row group of a parquet file has to fit).
     Inputs are the columns with the names of the rules' inputs, predictions those with the names of
     the outputs behind a prefix. All columns are kept, those of a csv file as they are spelled.
-    Added (or replaced, where they are there from an earlier run) are: for a column `f` of
-    predictions `f_projected`, `gdpnet_status` with the name of the `Status`, and `gdpnet_distance`,
-    `inf` on CONFLICT. A row without a finite number in every column that is needed has the status
-    ERROR, and nothing else. The file is written under another name and moved when it is complete.
+    Added are: for a column `f` of predictions `f_projected`, `gdpnet_status` with the name of the
+    `Status`, and `gdpnet_distance`, `inf` on CONFLICT. A file that has such columns already is
+    refused, unless `added_prefix` names the new ones otherwise, or `again` says that they are from
+    an earlier run and may be replaced. A row without a finite number in every column that is
+    needed has the status ERROR, and nothing else (such a cell of a csv file is empty in a parquet
+    file made from it). The file is written under another name and moved when it is complete; what
+    runs that were killed have left of it is removed.
 
     Args:
         rules: the rules.
@@ -96,6 +115,8 @@ def project_file(
         prefix: stands before the names of the outputs in the columns of predictions.
         columns: column of an input or output by its name, where they differ otherwise.
         replace: write the projected values into the columns of predictions.
+        added_prefix: stands before the names of the columns that are added.
+        again: replace the columns that an earlier run has added.
         chunk: most rows that are projected at a time.
         delimiter: between the columns of csv files.
         overwrite: whether the target may exist.
@@ -129,6 +150,7 @@ def project_file(
     if delimiter in '"\r\n':
         raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
     source, target = Path(source), Path(target)
+    check_readable(source)
     text = kind_of(target) == ".csv"
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already. Name another file, or allow to overwrite it.")
@@ -143,38 +165,52 @@ def project_file(
         "on_conflict": on_conflict,
         "on_invalid": "mark",  # told here, with the rows' numbers in the file
     }
-    layout = _Columns(rules, prefix, columns or {}, replace)
+    layout = _Columns(rules, prefix, columns or {}, replace, added_prefix)
     started = time.perf_counter()
     reader = TableReader(source, [*layout.inputs, *layout.predictions], text, delimiter)
     projector: Projector | None = None
+    unusable, first_unusable = 0, ""
     counts, rows = np.zeros(len(Status), dtype=np.int64), 0
-    with table_writer(target, delimiter) as write:
-        for batch in reader.pieces(chunk):
-            x = numbers_of(batch, layout.inputs, source, rows + 1)
-            yhat = numbers_of(batch, layout.predictions, source, rows + 1)
-            if on_invalid == "raise":
-                _refuse(source, layout, x, yhat, rows)
-            if projector is None:
-                usable = np.isfinite(x).all(1) & np.isfinite(yhat).all(1)
-                chosen = asked.resolve(rules, x[usable], yhat[usable])
-                projector = Projector(rules, relaxation=chosen, **keywords)
-            projection = projector(yhat, x)
-            if kind_of(source) == ".csv" and not text:
-                batch = layout.with_numbers(batch, x, yhat)
-            write(layout.with_results(batch, projection))
-            rows += batch.num_rows
-            counts += np.bincount(projection.status.numpy(), minlength=len(Status))
-            if progress is not None:
-                progress(rows, reader.share)
+    with contextlib.closing(reader):
+        layout.refuse_taken(source, reader.names, again)
+        left_over = clear_left_overs(target)
+        with table_writer(target, delimiter) as write:
+            for batch in reader.pieces(chunk):
+                x = numbers_of(batch, layout.inputs, source)
+                yhat = numbers_of(batch, layout.predictions, source)
+                finite = np.isfinite(np.column_stack([x, yhat]))
+                usable = finite.all(1)
+                if not first_unusable and not usable.all():
+                    first_unusable = layout.first_unusable(batch, finite, rows)
+                    if on_invalid == "raise":
+                        raise InputError(f"{source}: {first_unusable}.")
+                unusable += int((~usable).sum())
+                if projector is None:
+                    chosen = asked.resolve(rules, x[usable], yhat[usable])
+                    projector = Projector(rules, relaxation=chosen, **keywords)
+                projection = projector(yhat, x)
+                if kind_of(source) == ".csv" and not text:
+                    batch = layout.with_numbers(batch, x, yhat)
+                write(layout.with_results(batch, projection))
+                rows += batch.num_rows
+                counts += np.bincount(projection.status.numpy(), minlength=len(Status))
+                if progress is not None:
+                    progress(rows, reader.share)
     statuses = {status: int(counts[status]) for status in Status}
-    return Streamed(target, rows, statuses, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Streamed(target, rows, statuses, seconds, unusable, first_unusable, left_over)
 
 
 class _Columns:
     """Which columns are read, and which are written."""
 
     def __init__(
-        self, rules: RuleModel, prefix: str, columns: Mapping[str, str], replace: bool
+        self,
+        rules: RuleModel,
+        prefix: str,
+        columns: Mapping[str, str],
+        replace: bool,
+        added_prefix: str,
     ) -> None:
         known = {*rules.input_names, *rules.output_names}
         for name in columns:
@@ -185,7 +221,37 @@ class _Columns:
                 )
         self.inputs = [columns.get(name, name) for name in rules.input_names]
         self.predictions = [columns.get(name, prefix + name) for name in rules.output_names]
-        self.projected = [name if replace else name + SUFFIX for name in self.predictions]
+        twice = [name for name in self.predictions if self.predictions.count(name) > 1]
+        if twice:
+            raise InputError(
+                f"columns: {twice[0]!r} is the column of more than one output. Each output has "
+                "predictions of its own."
+            )
+        added = [added_prefix + name + SUFFIX for name in self.predictions]
+        self.projected = self.predictions if replace else added
+        self.status, self.distance = added_prefix + STATUS, added_prefix + DISTANCE
+        self._added = [*([] if replace else added), self.status, self.distance]
+
+    def refuse_taken(self, source: Path, names: Sequence[str], again: bool) -> None:
+        """Raise where a file has columns that results would be written into."""
+        # What is read is never replaced, not even by a later run.
+        read = {*self.inputs, *self.predictions}
+        taken = [n for n in self._added if n in names and (not again or n in read)]
+        if taken:
+            raise InputError(
+                f"{source} has {'columns' if len(taken) > 1 else 'a column'} "
+                f"{', '.join(map(repr, taken))} already, and results would be written there. Name "
+                "the new columns otherwise with --added-prefix (in Python: added_prefix), or have "
+                "those of an earlier run replaced with --again (again=True)."
+            )
+
+    def first_unusable(self, batch: pyarrow.RecordBatch, finite: np.ndarray, before: int) -> str:
+        """Where the first cell stands that is no finite number, and what it holds."""
+        row, column = np.argwhere(~finite)[0]
+        name = [*self.inputs, *self.predictions][column]
+        cell = batch.column(batch.schema.get_field_index(name))[int(row)].as_py()
+        held = "nothing" if cell is None or cell == "" else repr(cell)
+        return f"row {before + row + 1} has no finite number in column {name!r}, but {held}"
 
     def with_numbers(
         self, batch: pyarrow.RecordBatch, x: np.ndarray, yhat: np.ndarray
@@ -209,8 +275,9 @@ class _Columns:
         for name, column in zip(self.projected, projection.y.numpy().T, strict=True):
             batch = _put(batch, name, pyarrow.array(column, mask=nothing))
         names = pyarrow.array([each.name for each in Status])
-        batch = _put(batch, STATUS, names.take(pyarrow.array(status)))
-        return _put(batch, DISTANCE, pyarrow.array(projection.distance.numpy(), mask=nothing))
+        batch = _put(batch, self.status, names.take(pyarrow.array(status)))
+        distance = pyarrow.array(projection.distance.numpy(), mask=nothing)
+        return _put(batch, self.distance, distance)
 
 
 def _put(batch: pyarrow.RecordBatch, name: str, column: pyarrow.Array) -> pyarrow.RecordBatch:
@@ -218,13 +285,3 @@ def _put(batch: pyarrow.RecordBatch, name: str, column: pyarrow.Array) -> pyarro
     if place < 0:
         return batch.append_column(name, column)
     return batch.set_column(place, name, column)
-
-
-def _refuse(source: Path, layout: _Columns, x: np.ndarray, yhat: np.ndarray, before: int) -> None:
-    bad = ~np.isfinite(np.column_stack([x, yhat]))
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        name = [*layout.inputs, *layout.predictions][column]
-        raise InputError(
-            f"{source}: row {before + row + 1} has no finite number in column {name!r}."
-        )

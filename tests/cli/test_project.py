@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def test_rows_that_cannot_be_used(model: Path, source: Path, tmp_path: Path) -> 
     result = run("project", model, source, tmp_path / "out.csv")
     assert result.exit_code == 0, result.output
     assert "1 SATISFIED, 1 PROJECTED, 1 ERROR" in result.stdout
+    assert "1 row is not usable: row 3 has no finite number in column 't', but nothing.\n" in (
+        result.stdout
+    )
     found = pd.read_csv(tmp_path / "out.csv")
     assert found["gdpnet_status"].tolist() == ["PROJECTED", "SATISFIED", "ERROR"]
     assert found["y_projected"].tolist()[1] == 0.8
@@ -67,6 +71,56 @@ def test_rows_that_cannot_be_used(model: Path, source: Path, tmp_path: Path) -> 
     assert result.exit_code == 2
     assert "row 3 has no finite number in column 't'" in result.stderr
     assert not (tmp_path / "other.csv").exists()
+
+
+def test_a_cell_that_is_no_number_is_told(model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("t,y,z\n0,1,1\n0,abc,1\n0,1,1\nx,1,1\n")
+    result = run("project", model, source, tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert (
+        "2 rows are not usable: the first: row 2 has no finite number in column 'y', but 'abc'."
+        in (result.stdout)
+    )
+    statuses = pd.read_csv(tmp_path / "out.csv")["gdpnet_status"].tolist()
+    assert statuses == ["SATISFIED", "ERROR", "SATISFIED", "ERROR"]
+
+
+def test_columns_that_are_there_already(model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("t,y,z,gdpnet_status\n0,0.5,0.5,mine\n")
+    result = run("project", model, source, target)
+    assert result.exit_code == 2
+    assert "has a column 'gdpnet_status' already" in result.stderr
+    result = run("project", model, source, target, "--added-prefix", "new_")
+    assert result.exit_code == 0, result.output
+    found = pd.read_csv(target)
+    assert found["gdpnet_status"].tolist() == ["mine"]
+    assert found["new_gdpnet_status"].tolist() == ["PROJECTED"]
+    result = run("project", model, source, target, "--again", "--force")
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(target)["gdpnet_status"].tolist() == ["PROJECTED"]
+
+
+def test_left_overs_are_told_though_the_run_fails(
+    model: Path, source: Path, tmp_path: Path
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    left = tmp_path / f".out.csv.{process.pid}.part"
+    left.write_text("half")
+    source.write_text("t,y\n0,1\n")
+    result = run("project", model, source, tmp_path / "out.csv")
+    assert result.exit_code == 2
+    assert f"Removed {left}, left by a run that was stopped" in result.stderr
+    assert not left.exists()
+
+
+def test_the_missing_input_is_told_before_the_target(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("precious")
+    result = run("project", model, tmp_path / "missing.csv", tmp_path / "out.csv")
+    assert result.exit_code == 2
+    assert "missing.csv: there is no such file" in result.stderr
 
 
 def test_columns_by_another_name(model: Path, tmp_path: Path) -> None:
@@ -99,7 +153,7 @@ def test_an_existing_file_needs_force(model: Path, source: Path, tmp_path: Path)
     [
         ("in.csv", "", "is empty"),
         ("in.csv", "t,y\n0,1\n", "has no column 'z'"),
-        ("in.csv", "t,y,z\n0,1,high\n", "column 'z' should hold numbers, but row 1 has 'high'"),
+        ("in.csv", "t,y,z,y_projected\n0,1,1,1\n", "has a column 'y_projected' already"),
         ("in.csv", "t,y,z\n0,1\n", "cannot be read as csv"),
         ("in.parquet", "no parquet", "cannot be read as parquet"),
         ("in.xls", "", "expected a name that ends in .csv or .parquet"),

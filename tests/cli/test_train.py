@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,20 @@ def test_train_prints_tables_and_writes_a_page(gap: Path, tmp_path: Path) -> Non
     page = (out / "report.html").read_text()
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "Protocol short" in page
+    assert "100 % of the training targets satisfy the rules within 1e-6.<" in page
+
+
+def test_targets_that_break_rules_are_told(gap: Path, tmp_path: Path) -> None:
+    gap.write_text(GAP.replace("(x > 0.5).double(), x], 1)", "0.2 + 0.8 * x, x], 1)"))
+    out = tmp_path / "out"
+    for _ in range(2):  # the folder of an earlier run that did not count them is the same study
+        result = run("train", gap, "--out", out, *FEW[:-1], "base")
+        assert result.exit_code == 0, result.output
+        study = json.loads((out / "study.json").read_text())
+        assert 0.0 < study.pop("targets_satisfied") < 1.0
+        (out / "study.json").write_text(json.dumps(study))
+    page = (out / "report.html").read_text()
+    assert " % of the training targets satisfy the rules within 1e-6. The others break them" in page
 
 
 def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(gap: Path, tmp_path: Path) -> None:

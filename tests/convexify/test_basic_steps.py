@@ -393,10 +393,10 @@ def wrong_model(m: Any) -> Any:
     [
         (wrong_twice, "'one' stands in two clusters"),
         (wrong_twice_in_one, "'one' stands twice"),
-        (wrong_unknown, r"no Disjunction 'nothing'.*one, two, many\[0\]"),
+        (wrong_unknown, "no Disjunction or Constraint 'nothing'.*one, two, many"),
         (wrong_empty, "cluster 0 is empty"),
         (wrong_deactivated, "'two' is deactivated"),
-        (wrong_kind, "'y' is no Disjunction"),
+        (wrong_kind, "expected a Disjunction or Constraint, got the Var 'y'"),
         (wrong_shape, "'one' by itself"),
         (wrong_nested, "'a.inner' is nested in Disjunct 'a'"),
         (wrong_model, "'one' does not belong"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import math
+import os
 import re
 import resource
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -25,6 +28,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.study import project_file
+from gdpnet.study._left_overs import part_of
 
 ROWS = 500
 
@@ -158,6 +162,105 @@ def test_missing_numbers_have_many_spellings(rules: gdpnet.RuleModel, tmp_path: 
     assert done.statuses[Status.SATISFIED] == 1
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_cell_that_is_no_number_spoils_its_row_only(
+    rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: Path, kind: str
+) -> None:
+    clean = read(project_file(rules, write(frame, tmp_path / "a.csv"), tmp_path / "b.csv").path)
+    bad = frame.astype({"t": str, "y[2]": str})
+    bad.loc[7, "t"] = "abc"
+    bad.loc[[7, 400], "y[2]"] = ["1,5", "12 m"]
+    if kind == "parquet":
+        bad["t"] = bad["t"].astype("category")
+    source = write(bad, tmp_path / f"in.{kind}")
+    done = project_file(rules, source, tmp_path / f"out.{kind}", chunk=64)
+    assert done.unusable == done.statuses[Status.ERROR] == 2
+    assert done.first_unusable == "row 8 has no finite number in column 't', but 'abc'"
+    found = read(done.path)
+    errors = found["gdpnet_status"] == "ERROR"
+    assert np.flatnonzero(errors).tolist() == [7, 400]
+    added = ["y[1]_projected", "y[2]_projected", "gdpnet_distance"]
+    assert found.loc[errors, added].isna().all(axis=None)
+    pd.testing.assert_frame_equal(found.loc[~errors, added], clean.loc[~errors, added])
+    assert found.loc[[7, 400], "y[2]"].tolist() == ["1,5", "12 m"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_of_the_user_are_not_overwritten(
+    rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: Path, kind: str
+) -> None:
+    own = frame.assign(**{"y[1]_projected": "mine", "gdpnet_status": "good"})
+    source, target = write(own, tmp_path / f"in.{kind}"), tmp_path / f"out.{kind}"
+    message = r"columns 'y\[1\]_projected', 'gdpnet_status' already.*--added-prefix.*--again"
+    with pytest.raises(gdpnet.InputError, match=message):
+        project_file(rules, source, target)
+    with pytest.raises(gdpnet.InputError, match="a column 'gdpnet_status' already"):
+        project_file(rules, source, target, replace=True)
+    assert [p.name for p in tmp_path.iterdir()] == [source.name]
+    found = read(project_file(rules, source, target, added_prefix="new_").path)
+    pd.testing.assert_frame_equal(found[list(own.columns)].fillna(""), own, rtol=1e-15)
+    added = ["new_y[1]_projected", "new_y[2]_projected"]
+    assert list(found.columns) == [*own.columns, *added, "new_gdpnet_status", "new_gdpnet_distance"]
+    # What is read is not replaced even where replacing was asked for.
+    columns = {"t": "gdpnet_distance"}
+    source = write(frame.rename(columns={"t": "gdpnet_distance"}), tmp_path / f"b.{kind}")
+    with pytest.raises(gdpnet.InputError, match="a column 'gdpnet_distance' already"):
+        project_file(rules, source, target, columns=columns, again=True, overwrite=True)
+
+
+def test_a_column_serves_one_output(
+    rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    source = write(frame, tmp_path / "in.csv")
+    with pytest.raises(gdpnet.InputError, match=r"'y\[1\]' is the column of more than one output"):
+        project_file(rules, source, tmp_path / "out.csv", columns={"y[2]": "y[1]"})
+
+
+def ended_process() -> int:
+    """The number of a process that is gone."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_what_killed_runs_left_is_found(
+    rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    source, target = write(frame, tmp_path / "in.csv"), tmp_path / "out.csv"
+    mine = part_of(target)
+    assert str(os.getpid()) in mine.name
+    gone, running = ended_process(), os.getppid()
+    dead = [
+        tmp_path / mine.name.replace(str(os.getpid()), str(gone)),
+        tmp_path / f".out.csv.{gone}.part",
+        mine,  # of an earlier process that had the number of this one
+    ]
+    alive = [
+        tmp_path / mine.name.replace(str(os.getpid()), str(running)),
+        tmp_path / f".out.csv.elsewhere-{gone}.part",
+        tmp_path / f".other.csv.{gone}.part",
+    ]
+    for file in (*dead, *alive):
+        file.write_text("half")
+    os.utime(mine, (0, 0))
+    done = project_file(rules, source, target)
+    told = "\n".join(done.left_over)
+    assert len(done.left_over) == 5
+    assert not any(file.exists() for file in dead)
+    assert all(f"Removed {file}" in told for file in dead)
+    assert all(file.read_text() == "half" for file in alive)
+    assert f"{alive[0]} is being written by another run, process {running}" in told
+    assert f"{alive[1]} was begun on the machine elsewhere" in told
+    assert ".other.csv" not in told
+    assert project_file(rules, source, tmp_path / "new.csv").left_over == ()
+
+
+def test_the_missing_input_is_told_first(rules: gdpnet.RuleModel, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("precious")
+    with pytest.raises(gdpnet.InputError, match=r"in\.csv: there is no such file"):
+        project_file(rules, tmp_path / "in.csv", tmp_path / "out.csv")
+
+
 def test_prefix_map_and_replace(
     rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -185,7 +288,7 @@ def test_a_second_run_replaces_its_own_columns(
         file = tmp_path / f"a.{kind}"
         project_file(rules, write(frame, file), file, overwrite=True)
         once = file.read_bytes()
-        project_file(rules, file, file, overwrite=True)
+        project_file(rules, file, file, overwrite=True, again=True)
         assert list(read(file).columns).count("gdpnet_status") == 1
         if kind == "csv":
             assert file.read_bytes() == once
@@ -229,8 +332,8 @@ def test_nothing_is_overwritten_by_a_run_that_fails(
         project_file(rules, source, target)
     with source.open("a") as file:  # damaged at the very end
         file.write("x,abc,,1,1,1\n")
-    with pytest.raises(gdpnet.InputError, match=r"column 'y\[1\]' .* row 501 has 'abc'"):
-        project_file(rules, source, target, overwrite=True, chunk=50)
+    with pytest.raises(gdpnet.InputError, match=r"row 501 .* column 'y\[1\]', but 'abc'"):
+        project_file(rules, source, target, overwrite=True, chunk=50, on_invalid="raise")
     assert target.read_text() == "precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv", "out.csv"]
 
@@ -245,7 +348,6 @@ def test_nothing_is_overwritten_by_a_run_that_fails(
         ("in.csv", b"t,y[1],y[2]\n1,2\n", "cannot be read as csv: CSV parse error"),
         ("in.csv", b"t,y[1],y[2]\n1,2,\xff\n", "cannot be read as csv"),
         ("in.csv", b"t,y[1],y[\xff]\n1,2,3\n", "cannot be read as csv"),
-        ("in.csv", b"t,y[1],y[2]\n1,high,3\n", "column 'y[1]' should hold numbers, but row 1 has"),
         ("in.parquet", b"", "cannot be read as parquet"),
         ("in.parquet", b"t,y[1],y[2]\n1,2,3\n", "cannot be read as parquet"),
         ("in.xlsx", b"PK", "expected a name that ends in .csv or .parquet, got '.xlsx'"),
@@ -277,6 +379,10 @@ def test_wrong_types_and_places(rules: gdpnet.RuleModel, tmp_path: Path) -> None
         project_file(rules, tmp_path / "in.parquet", tmp_path / "out.csv")
     with pytest.raises(gdpnet.InputError, match="there is no such file"):
         project_file(rules, tmp_path / "nowhere.csv", tmp_path / "out.csv")
+    table = pyarrow.table({"t": [datetime.date(2024, 1, 1)], "y[1]": [1.0], "y[2]": [1.0]})
+    pyarrow.parquet.write_table(table, tmp_path / "dates.parquet")
+    with pytest.raises(gdpnet.InputError, match="'t' should hold numbers, but is of date32"):
+        project_file(rules, tmp_path / "dates.parquet", tmp_path / "out.csv")
     with pytest.raises(gdpnet.InputError, match=r"got '\.txt'"):
         project_file(rules, tmp_path / "in.parquet", tmp_path / "out.txt")
     assert not (tmp_path / "out.csv").exists()

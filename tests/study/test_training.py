@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +28,7 @@ from gdpnet.study.training import _training
 from gdpnet.study.training._objective import Objective
 from gdpnet.study.training._order import planned_order
 from gdpnet.study.training._run import Cell, CellRun
+from gdpnet.study.training._together import Together
 from gdpnet.study.training._training import Training
 from tests.study._tasks import GAP, MODELS, untimed
 
@@ -105,6 +109,8 @@ def test_methods_share_backbones_samples_and_their_order(gap: Path) -> None:
             for a, b in zip(network.parameters(), task.new_network(4).parameters(), strict=True)
         )
         Training(network, watched, stage, task.training(12, 4), None, 4, 0).run()
+    for batches in seen.values():
+        del batches[:2]  # before the clock starts
     assert [len(x) for x in seen["base"]] == [5, 5, 2] * 3
     for batches in seen.values():
         assert all(torch.equal(a, b) for a, b in zip(batches, seen["base"], strict=True))
@@ -112,6 +118,53 @@ def test_methods_share_backbones_samples_and_their_order(gap: Path) -> None:
     assert not torch.equal(epochs[0], epochs[1])
     for epoch in epochs:
         assert torch.equal(epoch.sort(0).values, task.training(12, 4).x.sort(0).values)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_first_calls_are_not_in_the_times(gap: Path, together: bool) -> None:
+    """What is loaded or compiled at the first call is no part of a method's cost."""
+    task = Task(load_model(gap))
+    objective, data, stage = Objective(task.loss), task.training(12, 0), Stage(4, 1e-2, epochs=2)
+    results = []
+    for pause in (0.0, 0.4):
+        calls = itertools.count()
+
+        def loss(network: Any, part: Any, pause: float = pause, calls: Any = calls) -> Any:
+            time.sleep(pause if next(calls) < 2 else 0.0)
+            return objective(network, part)
+
+        loss.summed = lambda networks, loss=loss: loss  # type: ignore[attr-defined]
+        if together:
+            networks = [task.new_network(0), task.new_network(1)]
+            training: Training = Together(networks, loss, stage, [data, data], [0, 1], 0)  # type: ignore[arg-type]
+        else:
+            training = Training(task.new_network(0), loss, stage, data, None, 0, 0)  # type: ignore[arg-type]
+        training.run()
+        assert next(calls) == 2 + training.total
+        assert training.seconds < 0.4
+        results.append(training.network.state_dict())
+    # and they leave the network as it was: the same result as without.
+    alone = Training(task.new_network(0), objective, stage, data, None, 0, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "_warm_up", lambda self: None)
+        alone.run()
+    if not together:
+        results.append(alone.network.state_dict())
+    for name, weight in results[0].items():
+        assert all(torch.equal(weight, other[name]) for other in results)
+
+
+def test_targets_that_satisfy_the_rules_are_counted(gap: Path) -> None:
+    assert Task(load_model(gap)).targets_satisfied() == 1.0
+    gap.write_text(GAP.replace("(x > 0.5).double(), x], 1)", "0.2 + 0.8 * x, x], 1)"))
+    task = Task(load_model(gap))
+    x, target = task._sample(120, split="train", seed=0)
+    first, total = target[:, 0], target.sum(1)
+    held = ((first <= 0.25) | (first >= 0.75)) & ((x[:, 0] < 0.5) | (total <= 0.5) | (total >= 1.5))
+    assert 0 < held.sum() < 120
+    assert task.targets_satisfied() == pytest.approx(float(held.double().mean()))
+    gap.write_text(GAP.replace("torch.cat([(x > 0.5).double(), x], 1)", "(x[:, 0] > 0.5).long()"))
+    assert Task(load_model(gap)).targets_satisfied() is None, "classes are no outputs"
 
 
 def test_finetuned_methods_start_from_the_one_base(gap: Path, tmp_path: Path) -> None:

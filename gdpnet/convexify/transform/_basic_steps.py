@@ -1,9 +1,10 @@
-"""`gdpnet.basic_steps`: Disjunctions merged into one whose disjuncts are their products."""
+"""`gdpnet.basic_steps`: rules and constraints merged into one Disjunction of their products."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyomo.environ as pyo
@@ -30,19 +31,41 @@ from gdpnet.errors import ConflictError, RuleError
 
 logger = logging.getLogger("gdpnet")
 
-_Cluster = list[DisjunctionData]
+_KINDS = (Disjunction, pyo.Constraint)
+
+
+@dataclass
+class _Cluster:
+    """What is merged into one Disjunction."""
+
+    disjunctions: list[DisjunctionData] = field(default_factory=list)
+    constraints: list[Any] = field(default_factory=list)
+
+    def add(self, members: Iterable[Any]) -> None:
+        for member in members:
+            rules = self.disjunctions if member.ctype is Disjunction else self.constraints
+            rules.append(member)
 
 
 @document_class_CONFIG()
 @pyo.TransformationFactory.register(
-    "gdpnet.basic_steps", doc="Merge Disjunctions into one Disjunction of their products."
+    "gdpnet.basic_steps",
+    doc="Merge Disjunctions and Constraints into one Disjunction of their products.",
 )
 class BasicSteps(Transformation):
-    """Merge Disjunctions into one Disjunction of their products (Balas' basic steps).
+    """Merge Disjunctions and Constraints into one Disjunction of products (Balas' basic steps).
 
     Each cluster of rules becomes one Disjunction whose disjuncts are the products: one disjunct of
     every rule, all of whose rows hold. What is nested in a rule is multiplied out too, so a cluster
     of one rule flattens it. Rules in no cluster stay as they are.
+
+    A Constraint in a cluster (an improper disjunction, of one disjunct) holds in every product of
+    it, and is deactivated outside. It may stand in several clusters.
+
+    A hull is the convex hull of what stands in its disjuncts, and no more. So merging all rules is
+    exact for an objective only if the constraints that tie it to the rules are merged too, and
+    for the projection only after `gdpnet.lift_projection`, which writes distance and constraints
+    into the disjuncts.
 
     - Products in which no point is left are left out (`prune`): at the present values of the
       Params, or for all values within `input_bounds`.
@@ -51,8 +74,14 @@ class BasicSteps(Transformation):
       the source indicators, which every product decides (`logic="rows"`), or is dropped
       (`"drop"`). In a hull both are a relaxation, the rows the tighter one.
     - The xor flag does not matter unless logic names the indicators: at least one disjunct holds.
+    - The indicators of the sources have values after solving: each binary is linked to the sum of
+      those of its products. `links=False` leaves these rows out, one for each source disjunct,
+      where a linear program does not need them.
     - The products refer to the Vars, Params and Expressions of the model, nothing is cloned. The
       sources are deactivated, not deleted, and rows of products are named after their sources.
+
+    `pyomo.gdp.basic_step.apply_basic_step` gives the same hull; it has no pruning, no logic, no
+    nesting and no way back to the sources.
 
     The merged Disjunction is `_gdpnet_basic_steps[k].merged`, its disjuncts
     `_gdpnet_basic_steps[k].product[i, j, ...]`, numbered by the positions of the source disjuncts.
@@ -86,17 +115,18 @@ class BasicSteps(Transformation):
         ConfigValue(
             default=None,
             domain=target_list,
-            description="Disjunctions or Blocks to work on; default: the instance",
+            description="Disjunctions, Constraints or Blocks to work on; default: the instance",
         ),
     )
     CONFIG.declare(
         "clusters",
         ConfigValue(
             default=None,
-            description="lists of Disjunctions, their members or names; each list is merged",
+            description="lists of Disjunctions and Constraints; each list is merged",
             doc="""
-            Lists of Disjunctions, of members of indexed ones, or of their names; each list is
-            merged into one Disjunction. Default: all targets in one.""",
+            Lists of Disjunctions and Constraints, of members of indexed ones, or of their names;
+            each list is merged into one Disjunction. Default: the Disjunctions of all targets, and
+            the Constraints that targets name, in one.""",
         ),
     )
     CONFIG.declare(
@@ -123,6 +153,14 @@ class BasicSteps(Transformation):
         ),
     )
     CONFIG.declare(
+        "links",
+        ConfigValue(
+            default=True,
+            domain=bool,
+            description="rows that give the indicators of the sources their values",
+        ),
+    )
+    CONFIG.declare(
         "max_products",
         ConfigValue(
             default=100_000,
@@ -145,7 +183,7 @@ class BasicSteps(Transformation):
             feasibility = None  # nothing at all is feasible, which is not the products' fault
         merged = [self._products(c, logic, feasibility, config.max_products) for c in clusters]
 
-        exact, across = logic.settle(clusters)
+        exact, across = logic.settle([cluster.disjunctions for cluster in clusters])
         blocks = _new_blocks(instance, "_gdpnet_basic_steps")
         needed = set(logic.binaries)
         if across and config.logic == "rows":
@@ -158,17 +196,20 @@ class BasicSteps(Transformation):
             logger.info("Logic that ties several Disjunctions is dropped: %s.",
                         ", ".join(c.name for c in across))  # fmt: skip
         for cluster, found in zip(clusters, merged, strict=True):
-            self._write(blocks[len(blocks)], cluster, found, needed)
-        for constraint in [*exact, *across]:
+            block = blocks[len(blocks)]
+            self._write(block, cluster, found, needed)
+            if config.links:
+                _link(block, cluster, needed)
+        for constraint in [*exact, *across, *(c for k in clusters for c in k.constraints)]:
             constraint.deactivate()
         for cluster in clusters:
-            _walk.switch_off(cluster)
+            _walk.switch_off(cluster.disjunctions)
 
     def _products(
         self, cluster: _Cluster, logic: Propositions, feasibility: Feasibility | None, most: int
     ) -> list[tuple[Alternative, ...]]:
-        names = [disjunction.name for disjunction in cluster]
-        rules = [alternatives(disjunction, logic.named) for disjunction in cluster]
+        names = [disjunction.name for disjunction in cluster.disjunctions]
+        rules = [alternatives(disjunction, logic.named) for disjunction in cluster.disjunctions]
 
         def push(option: Alternative) -> bool:
             assert feasibility is not None
@@ -203,10 +244,10 @@ class BasicSteps(Transformation):
             labels = tuple(option.label for option in chosen)
             product = block.product[labels if len(labels) > 1 else labels[0]]
             product.rows = pyo.Constraint(pyo.Any)
-            for option in chosen:
-                for source in option.constraints:
-                    product.rows[source.name] = source.expr
-                    note_copy(product.rows[source.name], source)
+            rows = [source for option in chosen for source in option.constraints]
+            for source in [*rows, *cluster.constraints]:
+                product.rows[source.name] = source.expr
+                note_copy(product.rows[source.name], source)
             self._decide(product, cluster, chosen, needed)
             sources = tuple(d for option in chosen for d in option.disjuncts)
             of(product).sources = sources
@@ -221,7 +262,7 @@ class BasicSteps(Transformation):
     ) -> None:
         """Rows that give the binaries of source indicators their value, where one is needed."""
         truth = {key: value for option in chosen for key, value in option.truth.items()}
-        for disjunction in _walk.tree(cluster):
+        for disjunction in _walk.tree(cluster.disjunctions):
             for disjunct in disjunction.disjuncts:
                 binary = disjunct.binary_indicator_var
                 value = truth.get(id(disjunct.indicator_var))
@@ -244,39 +285,91 @@ class BasicSteps(Transformation):
         return get_src_constraint(row)
 
 
+def _link(block: Any, cluster: _Cluster, decided: set[int]) -> None:
+    """Rows by which the binary of a source is 1 in its products and 0 in others.
+
+    Args:
+        block: holds the products.
+        cluster: the sources.
+        decided: ids of the binaries that rows of the products give their values already.
+    """
+    made: dict[int, list[Any]] = {}
+    for product in block.product.values():
+        for source in of(product).sources:
+            made.setdefault(id(source), []).append(product.binary_indicator_var)
+    linked = {}
+    block.add_component(_walk.LINKS, pyo.Constraint(pyo.Any))
+    rows = block.component(_walk.LINKS)
+    for disjunction in _walk.tree(cluster.disjunctions):
+        for source in disjunction.disjuncts:
+            binary = source.binary_indicator_var
+            if source.indicator_var.fixed:
+                continue
+            linked[source.name] = binary
+            if id(binary) not in decided:
+                rows[source.name] = binary == pyo.quicksum(made.get(id(source), []))
+    # The sources are deactivated: without it, core.relax_integer_vars would not find the binaries.
+    block.linked = pyo.Reference(linked, ctype=pyo.Var)
+
+
 def _clusters(given: Any, targets: Any, instance: Any) -> list[_Cluster]:
-    within = _walk.disjunctions_of(targets, instance, "targets")
+    named, allowed = _within(targets, instance)
     if given is None:
-        return [within] if within else []
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RuleError(f"clusters: expected lists of Disjunctions, got {given!r}.")
-    allowed = {id(d) for d in within}
+        return [named] if named.disjunctions else []
+    if isinstance(given, str) or hasattr(given, "ctype") or not isinstance(given, Iterable):
+        raise RuleError(_NO_LISTS.format(_walk.described(given)))
     clusters: list[_Cluster] = []
     where: dict[int, int] = {}
     for k, items in enumerate(given):
-        if isinstance(items, str) or hasattr(items, "ctype"):
-            name = items if isinstance(items, str) else items.name
-            raise RuleError(
-                f"clusters: expected lists of Disjunctions, got '{name}' by itself. Write "
-                "[[...]] for one cluster."
-            )
-        cluster = [d for item in items for d in _walk.resolve(item, instance, "clusters")]
-        if not cluster:
+        if isinstance(items, str) or hasattr(items, "ctype") or not isinstance(items, Iterable):
+            raise RuleError(_NO_LISTS.format(_walk.described(items)))
+        members = [c for item in items for c in _walk.resolve(item, instance, "clusters", _KINDS)]
+        if not members:
             raise RuleError(f"clusters: cluster {k} is empty. Leave it out.")
-        for disjunction in cluster:
-            if id(disjunction) in where:
-                twice = "twice in one cluster" if where[id(disjunction)] == k else "in two clusters"
+        for member in members:
+            what = f"clusters: {member.ctype.__name__} '{member.name}'"
+            if where.get(id(member)) == k:
+                raise RuleError(f"{what} stands twice in one cluster. Name it once.")
+            if id(member) in where and member.ctype is Disjunction:
                 raise RuleError(
-                    f"clusters: Disjunction '{disjunction.name}' stands {twice}. A rule can be "
-                    "merged once; put all rules it is to be merged with into one cluster."
+                    f"{what} stands in two clusters. A rule can be merged once; put all rules it "
+                    "is to be merged with into one cluster."
                 )
-            where[id(disjunction)] = k
-            if id(disjunction) not in allowed:
-                raise RuleError(
-                    f"clusters: Disjunction '{disjunction.name}' is not among the targets."
-                )
+            where[id(member)] = k
+            if id(member) not in allowed:
+                raise RuleError(f"{what} is not among the targets.")
+        cluster = _Cluster()
+        cluster.add(members)
+        if not cluster.disjunctions:
+            raise RuleError(
+                f"clusters: cluster {k} has Constraints only. Name a Disjunction whose disjuncts "
+                "they are to hold in."
+            )
         clusters.append(cluster)
     return clusters
+
+
+def _within(targets: Any, instance: Any) -> tuple[_Cluster, set[int]]:
+    """What targets stand for, and the ids of all that a cluster may name."""
+    found: dict[int, Any] = {}
+    inside: set[int] = set()
+    for target in [instance] if targets is None else targets:
+        if _walk.is_block(target):
+            blocks = _walk.active_blocks(target)
+            members = [d for block in blocks for d in _walk.top_level(block)]
+            inside.update(id(c) for block in blocks for c in _walk.constraints(block))
+        else:
+            members = _walk.resolve(target, instance, "targets", _KINDS)
+        found.update((id(member), member) for member in members)
+    named = _Cluster()
+    named.add(found.values())
+    return named, inside | set(found)
+
+
+_NO_LISTS = (
+    "clusters: expected lists of Disjunctions and Constraints, got {} by itself. Write [[...]] for "
+    "one cluster."
+)
 
 
 def _ranges(given: Any, instance: Any) -> dict[int, Interval]:

@@ -113,7 +113,7 @@ def convexify(
         ranges = {k if isinstance(k, str) else k.name: v for k, v in input_bounds.items()}
     if merged:
         pyo.TransformationFactory("gdpnet.basic_steps").apply_to(
-            clone, clusters=merged, prune=prune, input_bounds=ranges, logic=logic
+            clone, clusters=merged, prune=prune, input_bounds=ranges, logic=logic, links=False
         )
     _drop_free_logic(clone)
     pyo.TransformationFactory("gdpnet.lift_projection").apply_to(

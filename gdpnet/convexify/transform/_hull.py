@@ -7,7 +7,6 @@ from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap, ComponentSet
-from pyomo.common.config import document_class_CONFIG
 from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunction
 from pyomo.gdp.disjunct import DisjunctData
@@ -21,7 +20,6 @@ from gdpnet.rules._linear import LinearForm
 _Sides = tuple[LinearForm | None, LinearForm, LinearForm | None]
 
 
-@document_class_CONFIG()
 @pyo.TransformationFactory.register(
     "gdpnet.hull", doc="Hull reformulation of linear disjuncts that keeps mutable Params symbolic."
 )
@@ -33,9 +31,16 @@ class Hull(Hull_Reformulation):
     transformed model serves for any value they are set to. Fixed Vars stay symbolic too, and are
     not disaggregated unless `assume_fixed_vars_permanent` is set to False.
 
-    Otherwise it is `gdp.hull`: `targets`, `get_disaggregated_var`, `get_transformed_constraints`
-    and the like are inherited. Rows that are not linear in the Vars are refused, and so are Vars
-    without bounds.
+    Otherwise it is `gdp.hull`: `get_disaggregated_var`, `get_transformed_constraints` and the like
+    are inherited. Rows that are not linear in the Vars are refused, and so are Vars without bounds.
+
+    Options:
+        targets: a Disjunction, a Block, or a list of them; default: the whole model.
+        assume_fixed_vars_permanent: whether fixed Vars stay fixed (default True); False
+            disaggregates them, so that they may be unfixed later.
+
+    The other options of `gdp.hull` speak of nonlinear rows; there are none here, so they change
+    nothing.
 
     Example:
         >>> import pyomo.environ as pyo

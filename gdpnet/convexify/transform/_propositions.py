@@ -62,6 +62,7 @@ class Propositions:
         return {
             id(variable)
             for constraint in _walk.everywhere(model, pyo.Constraint)
+            if constraint.parent_component().local_name != _walk.LINKS
             for variable in identify_variables(constraint.expr, include_fixed=False)
             if variable.is_binary()
         }

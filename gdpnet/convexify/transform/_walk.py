@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData
-from pyomo.core.base.component import ComponentData
 from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 
 from gdpnet.errors import RuleError
+
+LINKS = "_gdpnet_links"
+"""Rows of `gdpnet.basic_steps` that give source indicators their values, and say nothing else."""
 
 
 def constraints(block: Any) -> list[Any]:
@@ -93,51 +95,76 @@ def disjunctions_of(targets: Any, instance: Any, option: str) -> list[Disjunctio
         return top_level(instance)
     found: dict[int, DisjunctionData] = {}
     for target in targets:
-        if isinstance(target, BlockData) or getattr(target, "ctype", None) is pyo.Block:
-            blocks = target.values() if target.is_indexed() else [target]
-            members = [d for block in blocks if block.active for d in top_level(block)]
+        if is_block(target):
+            members = [d for block in active_blocks(target) for d in top_level(block)]
         else:
             members = resolve(target, instance, option)
         found.update((id(d), d) for d in members)
     return list(found.values())
 
 
-def resolve(item: Any, instance: Any, option: str) -> list[DisjunctionData]:
-    """The active, not nested DisjunctionDatas that an item of an option stands for.
+def is_block(target: Any) -> bool:
+    """Whether a target is a Block, a member of one, or a model."""
+    return isinstance(target, BlockData) or getattr(target, "ctype", None) is pyo.Block
+
+
+def active_blocks(target: Any) -> list[Any]:
+    """The active members of a Block."""
+    return [b for b in (target.values() if target.is_indexed() else [target]) if b.active]
+
+
+def resolve(
+    item: Any, instance: Any, option: str, kinds: Sequence[type] = (Disjunction,)
+) -> list[Any]:
+    """The active members, in no disjunct, that an item of an option stands for.
 
     Args:
-        item: a Disjunction, one of its members, or a name.
+        item: a component of one of the kinds, one of its members, or a name.
         instance: what the transformation is applied to.
         option: name of the option, for messages.
+        kinds: what is expected: Disjunction, or Constraint as well.
     """
+    expected = " or ".join(kind.__name__ for kind in kinds)
     component = instance.find_component(item) if isinstance(item, str) else item
     if component is None:
-        known = ", ".join(d.name for d in top_level(instance)) or "none"
+        known = [c for kind in kinds for c in instance.component_objects(kind, active=True)]
         raise RuleError(
-            f"{option}: there is no Disjunction '{item}' in '{instance.name}'. Its active "
-            f"Disjunctions: {known}."
+            f"{option}: there is no {expected} '{item}' in '{instance.name}'. It has "
+            f"{_listed([c.name for c in known])}."
         )
-    if getattr(component, "ctype", None) is not Disjunction:
-        shown = component.name if isinstance(component, ComponentData) else repr(component)
-        raise RuleError(f"{option}: '{shown}' is no Disjunction.")
+    kind: Any = getattr(component, "ctype", None)
+    if kind not in kinds:
+        raise RuleError(f"{option}: expected a {expected}, got {described(component)}.")
+    what = f"{kind.__name__} '{component.name}'"
     if component.model() is not instance.model():
         raise RuleError(
-            f"{option}: Disjunction '{component.name}' does not belong to the model "
-            f"'{instance.model().name}' that is transformed."
+            f"{option}: {what} does not belong to the model '{instance.model().name}' that is "
+            "transformed."
         )
     members = list(component.values()) if component.is_indexed() else [component]
-    active = [d for d in members if d.active]
+    active = [member for member in members if member.active]
     if not active:
-        raise RuleError(
-            f"{option}: Disjunction '{component.name}' is deactivated. Activate it, or leave it "
-            "out."
-        )
-    for disjunction in active:
-        parent = enclosing_disjunct(disjunction)
+        state = "is deactivated. Activate it" if members else "has no members. Give it some"
+        raise RuleError(f"{option}: {what} {state}, or leave it out.")
+    for member in active:
+        parent = enclosing_disjunct(member)
         if parent is not None:
             raise RuleError(
-                f"{option}: Disjunction '{disjunction.name}' is nested in Disjunct "
+                f"{option}: {kind.__name__} '{member.name}' is nested in Disjunct "
                 f"'{parent.name}'. Name the Disjunction of that Disjunct; what is nested in it "
                 "comes along."
             )
     return active
+
+
+def described(item: Any) -> str:
+    """What someone gave, for messages: components by name, expressions as they are written."""
+    kind = getattr(item, "ctype", None)
+    if kind is not None:
+        return f"the {kind.__name__} '{item.name}'"
+    written = hasattr(item, "is_expression_type") or isinstance(item, str | int | float)
+    return f"'{item}' ({type(item).__name__})" if written else f"a {type(item).__name__}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return (", ".join(names[:12]) or "none") + (", ..." if len(names) > 12 else "")

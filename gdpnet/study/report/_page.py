@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gdpnet.study._numbers import percent
 from gdpnet.study._page import Page
 from gdpnet.study.report import _tables
 from gdpnet.study.report._figures import convexification_figure, size_figure
@@ -31,9 +32,22 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
         "leaves constraints and bounds out, as the paper counts. Gradients "
         f"through projections: {study.get('gradient', '')}."
     )
+    share = study.get("targets_satisfied")
+    if share is not None:
+        page.paragraph(_targets_told(share))
     for protocol in results.protocols:
         _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
     page.write(path)
+
+
+def _targets_told(share: float) -> str:
+    text = f"{percent(share)} % of the training targets satisfy the rules within 1e-6."
+    if share < 1.0:
+        text += (
+            " The others break them, by noise or otherwise: an output that satisfies the rules "
+            "cannot equal such a target."
+        )
+    return text
 
 
 def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, Any]) -> None:

@@ -17,6 +17,9 @@ import torch
 
 from gdpnet.errors import InputError
 
+NOT_COMPARED = ("protocols", "targets_satisfied")
+"""What two runs of one study may say differently."""
+
 KEYS = ("protocol", "method", "size", "seed", "split")
 """Columns that name a row of the results; all others are numbers."""
 
@@ -60,7 +63,7 @@ class StudyFolder:
             known = self.study()
             protocols = {**known.get("protocols", {}), **study["protocols"]}
             differing = [
-                key for key in study if key != "protocols" and known.get(key) != study[key]
+                key for key in study if key not in NOT_COMPARED and known.get(key) != study[key]
             ]
             differing += [
                 f"protocol {name}"
@@ -72,7 +75,7 @@ class StudyFolder:
                     f"{self.path} holds another study: {', '.join(differing)} differ from "
                     f"{file.name}. Give another folder with --out; nothing was changed."
                 )
-            study = {**known, "protocols": protocols}
+            study = {**study, **known, "protocols": protocols}
         elif any(self.path.iterdir()):
             raise InputError(
                 f"{self.path} is not empty and holds no study ({file.name} is missing). Give an "

@@ -111,6 +111,7 @@ def train(
             "model": task.name,
             **task.fingerprint,
             "gradient": grid.gradient,
+            "targets_satisfied": task.targets_satisfied(),
             "protocols": {name: task.protocol(name).as_dict() for name in grid.protocols},
         }
     )

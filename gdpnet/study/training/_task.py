@@ -22,6 +22,8 @@ from gdpnet.study.training._protocols import Protocol, protocol_named
 
 _PLANNING = 256  # unlabelled inputs that plans are made for
 
+_TOLERANCE = 1e-6  # a target satisfies the rules within it
+
 
 @dataclass(frozen=True)
 class Data:
@@ -166,6 +168,17 @@ class Task:
     def _training_draw(self) -> Data:
         """Some training samples: plans are made for their inputs, without any target."""
         return self._drawn(_PLANNING, "train", 0)
+
+    def targets_satisfied(self) -> float | None:
+        """Share of some training targets that satisfy everything; None where they are no outputs.
+
+        A target that breaks the rules cannot be met by an output that satisfies them.
+        """
+        data = self._training_draw
+        if data.target.shape != (len(data), len(self.rules.output_names)):
+            return None
+        target = data.target.double()
+        return float(self.rules.satisfied(data.rule_x, target, _TOLERANCE).double().mean())
 
     def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
         """The backbone, the same for all methods of a seed.

@@ -21,6 +21,9 @@ from gdpnet.study.training._task import Data
 # Steps between two looks at the clock, where no validation comes first.
 _STRIDE = 64
 
+# Samples of a step before the clock starts.
+_WARM_UP = 16
+
 
 class Training:
     """A stage under way.
@@ -39,7 +42,7 @@ class Training:
 
     Attributes:
         step: steps done.
-        seconds: taken by them, validation not counted.
+        seconds: taken by them, validation and the loading of compiled kernels not counted.
         curve: steps and losses of the validation samples.
     """
 
@@ -80,6 +83,8 @@ class Training:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             # At batch 1 a gradient that vanishes is a sample like any other.
             warnings.simplefilter("ignore", ZeroGradientWarning)
+            if not self.done:
+                self._warm_up()
             torch.set_rng_state(self._random)
             if every and not self.curve:
                 self._check()
@@ -119,6 +124,22 @@ class Training:
         self._best, self._random = state["best"], state["random"]
         self.curve = [(step, loss) for step, loss in state["curve"]]
         self.step, self.seconds = state["step"], state["seconds"]
+
+    def _warm_up(self) -> None:
+        """Have solvers loaded and kernels compiled before the clock starts; nothing is kept.
+
+        The method that comes first would pay for all others.
+        """
+        network = self.network.train()
+        kept = copy.deepcopy(network.state_dict())
+        self.objective(network, self.data.take(slice(self.stage.batch))).backward()
+        # A network that was trained may break no rule here, and then nothing is solved.
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight.add_(torch.randn_like(weight) * weight.std(correction=0))
+        self.objective(network, self.data.take(slice(_WARM_UP))).backward()
+        network.load_state_dict(kept)
+        network.zero_grad()
 
     def _advance(self, stop: int) -> None:
         network, objective, optimiser = self.network, self.objective, self._optimiser

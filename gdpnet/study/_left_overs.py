@@ -1,0 +1,63 @@
+"""Files that runs which were killed have left beside their target."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from pathlib import Path
+
+_HOST = re.sub(r"[^A-Za-z0-9_]", "_", platform.node()) or "here"
+
+# No file that is older was written by this process, whatever its number.
+_STARTED = time.time()
+
+
+def part_of(target: Path) -> Path:
+    """Where this process writes a target until it is complete."""
+    return target.with_name(f".{target.name}.{_HOST}-{os.getpid()}.part")
+
+
+def clear_left_overs(target: Path) -> tuple[str, ...]:
+    """Remove what stopped runs have left of a target.
+
+    A file is removed only where the process in its name, on this machine, is gone.
+
+    Args:
+        target: the file that they were to write.
+
+    Returns:
+        A sentence for each file that was found.
+    """
+    name = re.compile(rf"\.{re.escape(target.name)}\.(?:(\w+)-)?(\d+)\.part")
+    told = []
+    for file in sorted(target.parent.glob(".*.part")):
+        match = name.fullmatch(file.name)
+        if match is None:
+            continue
+        host, process = match[1] or _HOST, int(match[2])
+        if host != _HOST:
+            told.append(
+                f"{file} was begun on the machine {host}. Delete it if no run there writes it."
+            )
+        elif _may_run(process, file):
+            told.append(f"{file} is being written by another run, process {process}.")
+        else:
+            file.unlink(missing_ok=True)
+            told.append(f"Removed {file}, left by a run that was stopped (process {process}).")
+    return tuple(told)
+
+
+def _may_run(process: int, file: Path) -> bool:
+    if process == os.getpid():
+        return file.stat().st_mtime >= _STARTED
+    if os.name != "posix":  # asking would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
