@@ -73,7 +73,8 @@ def judge(name: str, seed: int) -> Tally:
             for mode, (check, projection) in answers.items():
                 if i >= check.most:
                     continue
-                for found in check.compare(sample, Answer(case, projection, i), name):
+                answer = Answer(case, projection, i, "time_limit" in check.keywords)
+                for found in check.compare(sample, answer, name):
                     if found == _UNFINISHED:
                         tally.unfinished += 1
                     else:
@@ -96,8 +97,8 @@ _UNFINISHED = "unfinished"
 class Answer:
     """What gdpnet says of one sample."""
 
-    def __init__(self, case: Case, projection: Any, i: int) -> None:
-        self.case, self.projection, self.i = case, projection, i
+    def __init__(self, case: Case, projection: Any, i: int, limited: bool = False) -> None:
+        self.case, self.projection, self.i, self.limited = case, projection, i, limited
         self.status = Status(int(projection.status[i]))
         self.floats = projection.y[i].double().tolist()
         self.y = [Fraction(v) for v in self.floats]
@@ -140,7 +141,7 @@ def _modes(name: str, seed: int, rules: gdpnet.RuleModel) -> Iterator[tuple[str,
     if all(c.upper - c.lower < (16 if c.integer else INF) for c in rules.data.columns):
         # The hull needs bounds, and writes whole numbers out up to 16 values.
         yield "cnf", Check({"relaxation": "cnf", "threads": 1}, _lower_bound)
-    yield "nearest", Check({"on_conflict": "nearest", "threads": 1}, _least_broken)
+    yield "nearest", Check({"on_conflict": "nearest", "threads": 1}, _least_broken, most=1)
     yield "certificate", Check({"threads": 1}, _certificate, most=1)
     if seed % _MILP_EVERY == 0:
         keywords = {"solver": "milp", "threads": 1, "time_limit": 20.0}
@@ -167,11 +168,11 @@ def _nearest_point(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         if answer.distance < INF:
             yield from _broken(sample, answer, tolerance)
     elif status is Status.ERROR:
-        if sample.exact(_tightened(sample, answer), ("tight", answer.eps)) < INF:
+        if sample.relaxed(_tightened(sample, answer), _key(answer)) < INF:
             yield f"ERROR, yet rounding prevents nothing: {answer.floats}"
     elif status is UNSOLVED:
         yield _UNFINISHED
-        if name != "parallel" or not _is_thin(sample):
+        if not answer.limited and (name != "parallel" or not _is_thin(sample)):
             yield "UNSOLVED, yet the numbers are not close"
     else:
         yield f"status {status.name}"
@@ -219,62 +220,69 @@ def _far(sample: Sample, answer: Answer, tolerance: Fraction) -> Iterator[str]:
     p = sample.problem
     own = sample.distance_of(answer.y)
     size = sum(
-        w * (abs(v) + abs(u))
-        for w, v, u in zip(sample.weights, answer.y, sample.yhat, strict=True)
+        w * (abs(v) + abs(u)) for w, v, u in zip(sample.weights, answer.y, sample.yhat, strict=True)
     )
     rounding = 4 * answer.eps * size
     if abs(own - Fraction(answer.distance)) > rounding + Fraction(1, 10**12):
         yield f"distance {answer.distance!r}, yet y is at {float(own)!r}"
     slack = rounding + Fraction(1, 10**9) * max(1, own)
-    least = sample.exact(lambda row: ZERO, "exact", own + 2 * slack)
-    if least == INF:
-        relaxed = sample.exact(
-            lambda row: tolerance * p.relative[row], ("relaxed", tolerance), own + slack
-        )
-        if relaxed == INF:
-            told = float(sample.exact(lambda row: ZERO, "exact"))
-            yield f"{answer.status.name} at {float(own)!r}, nothing is nearer than {told!r}"
-    elif least < own - slack:
+    if own < sample.nearest - slack:
+        relaxed = sample.relaxed(lambda row: tolerance * p.relative[row], ("relaxed", tolerance))
+        wrong = own < relaxed - slack
+    elif own > sample.nearest + slack:
         # Where rounding broke rows they were tightened; what then is left may be further away.
-        tight = sample.exact(_tightened(sample, answer), ("tight", answer.eps), own - slack)
-        if tight < INF:
-            yield f"{answer.status.name} at {float(own)!r}, nearest is at {float(least)!r}"
+        wrong = own > sample.relaxed(_tightened(sample, answer), _key(answer)) + slack
+    else:
+        wrong = False
+    if wrong:
+        yield (f"{answer.status.name} at {float(own)!r}, nearest is at {float(sample.nearest)!r}")
 
 
 def _tightened(sample: Sample, answer: Answer) -> oracle.Relaxation:
     """Rows tightened by a few times what rounding to the caller's type may break of them.
 
-    An equality that rounding breaks beyond the tolerance has no point of that type.
+    An equality has no room: where rounding breaks it beyond the tolerance, or none is allowed, it
+    is luck whether a point of that type lies on it.
     """
     p = sample.problem
-    least = sample.exact(lambda row: ZERO, "exact")
-    reach = least if least < INF else ZERO
+    reach = sample.nearest if sample.nearest < INF else ZERO
     size = [abs(v) + reach / w for v, w in zip(sample.yhat, sample.weights, strict=True)]
     tolerance = Fraction(TOLERANCE[answer.dtype])
 
     def relaxed(row: int) -> Fraction:
         a, b = p.rows[row]
         broken = answer.eps * (abs(b) + sum(abs(c) * size[j] for j, c in a.items() if j < p.d))
-        if p.equality[row] and (answer.strict or broken < tolerance * p.documented[row]):
+        if p.equality[row] and not answer.strict and broken < tolerance * p.documented[row]:
             return ZERO
         return -8 * broken
 
     return relaxed
 
 
+def _key(answer: Answer) -> tuple[Any, ...]:
+    return "tight", answer.eps, answer.strict
+
+
 def _refuted(sample: Sample, answer: Answer) -> Iterator[str]:
-    least = sample.exact(lambda row: ZERO, "exact")
-    if least < INF:
-        yield f"CONFLICT, yet there is a point at {float(least)!r}"
+    if sample.nearest < INF:
+        yield f"CONFLICT, yet there is a point at {float(sample.nearest)!r}"
     if answer.y != sample.yhat:
         yield f"CONFLICT, yet {answer.floats} is not the prediction"
 
 
 def _is_thin(sample: Sample) -> bool:
     p = sample.problem
-    inside = sample.exact(lambda row: -THIN * p.relative[row], "thin")
-    around = sample.exact(lambda row: THIN * p.relative[row], "thick")
+    inside = sample.relaxed(lambda row: -THIN * p.relative[row], "thin")
+    around = sample.relaxed(lambda row: THIN * p.relative[row], "thick")
     return inside == INF and around < INF
+
+
+def _is_close(sample: Sample) -> bool:
+    """Whether the tolerance of `satisfied` changes the distance itself, or makes a point exist."""
+    p, tolerance = sample.problem, Fraction(OF_RELAXATIONS)
+    least = sample.nearest
+    around = sample.relaxed(lambda row: tolerance * p.documented[row], "documented")
+    return around < least - tolerance * max(1, least) if least < INF else around < INF
 
 
 # ---- the other modes ----------------------------------------------------------------------------
@@ -284,10 +292,8 @@ def _lower_bound(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     """A relaxation is never further away than the nearest point, nor empty where one exists."""
     if answer.status is Status.CONFLICT:
         yield from _refuted(sample, answer)
-    elif answer.status in (Status.LIMIT, UNSOLVED):
+    elif answer.status in (Status.LIMIT, Status.ERROR, UNSOLVED):
         yield _UNFINISHED
-    elif answer.status is Status.ERROR:
-        yield f"ERROR at {answer.floats}"
     else:
         yield from _above(sample, float(answer.projection.value[answer.i]))
         if answer.status in (Status.SATISFIED, Status.PROJECTED):
@@ -297,11 +303,8 @@ def _lower_bound(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
 def _above(sample: Sample, bound: float) -> Iterator[str]:
     """Points nearer than what is said to be a lower bound."""
     size = max([Fraction(1), Fraction(bound), *(abs(v) for v in sample.yhat)])
-    nearer = sample.exact(
-        lambda row: ZERO, "exact", Fraction(bound) - Fraction(OF_RELAXATIONS) * size
-    )
-    if nearer < INF:
-        yield f"lower bound {bound!r}, yet there is a point at {float(nearer)!r}"
+    if sample.nearest < Fraction(bound) - Fraction(OF_RELAXATIONS) * size:
+        yield f"lower bound {bound!r}, yet there is a point at {float(sample.nearest)!r}"
 
 
 def _least_broken(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
@@ -336,7 +339,7 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         yield _UNFINISHED
         return
     except InputError as error:
-        yield f"certify: {error}"
+        yield _UNFINISHED if _is_close(sample) else f"certify: {error}"
         return
     conflict = proof.bound == INF
     y = None if conflict else answer.projection.y[i]
@@ -344,10 +347,10 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     if not verdict.ok:
         yield f"verify: {verdict.reason}"
     if conflict:
-        if (least := sample.exact(lambda row: ZERO, "exact")) < INF:
-            yield f"a contradiction is proved, yet there is a point at {float(least)!r}"
+        if sample.nearest < INF:
+            yield f"a contradiction is proved, yet there is a point at {float(sample.nearest)!r}"
         return
     yield from _above(sample, proof.bound)
-    if not sample.holds(sample.yhat, _times(sample.problem, Fraction(OF_RELAXATIONS))):
-        if gdpnet.verify(case.rules, x, yhat, yhat, proof, weights=case.weights).ok:
-            yield "verify accepts a prediction that breaks rules"
+    breaks = not sample.holds(sample.yhat, _times(sample.problem, Fraction(OF_RELAXATIONS)))
+    if breaks and gdpnet.verify(case.rules, x, yhat, yhat, proof, weights=case.weights).ok:
+        yield "verify accepts a prediction that breaks rules"

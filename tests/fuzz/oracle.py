@@ -24,7 +24,7 @@ Number = Fraction | float
 Relaxation = Callable[[int], Fraction]
 """By how much a row is relaxed (tightened where negative), by its index."""
 
-_PRODUCTS = 1500
+_PRODUCTS = 300
 
 
 class TooManyProductsError(Exception):
@@ -199,23 +199,27 @@ class Sample:
         terms = zip(self.weights, y, self.yhat, strict=False)  # y may have auxiliaries behind it
         return sum((w * abs(v - p) for w, v, p in terms), ZERO)
 
-    def exact(self, relaxed: Relaxation, key: object, below: Number = INF) -> Number:
-        """Least distance of all products in rational numbers, inf where all are empty.
+    @cached_property
+    def nearest(self) -> Number:
+        """Least distance of all products, inf where all are empty."""
+        return self.relaxed(lambda row: ZERO, "nearest")
+
+    def relaxed(self, by: Relaxation, key: object) -> Number:
+        """The same with relaxed rows.
 
         An equality that is to be tightened cannot be: its product counts as empty.
 
         Args:
-            relaxed: by how much rows are relaxed.
+            by: how much rows are relaxed.
             key: tells relaxations apart.
-            below: what is known not to be reached; anything from there on may come back as inf.
         """
-        if (key, below) not in self._known:
-            best = below
+        if key not in self._known:
+            best: Number = INF
             for product in self.problem.products:
-                found = self._product_minimum(product, relaxed, best)
+                found = self._product_minimum(product, by, best)
                 best = best if found is None else found
-            self._known[key, below] = INF if best == below else best
-        return self._known[key, below]
+            self._known[key] = best
+        return self._known[key]
 
     def _product_minimum(
         self, product: Sequence[int], relaxed: Relaxation, best: Number

@@ -181,9 +181,7 @@ def _solve(
 ) -> list[Fraction] | None:
     while program.solve(cutoff):
         x = program.point(count)
-        broken = [
-            row for row in lazy if sum((c * x[j] for j, c in row[0].items()), ZERO) > row[1]
-        ]
+        broken = [row for row in lazy if sum((c * x[j] for j, c in row[0].items()), ZERO) > row[1]]
         if not broken:
             return x
         for row in broken:
