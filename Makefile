@@ -1,8 +1,11 @@
-# make demo | test | lint | bench | bench-quick | tutorials | docs | clean
+# make demo | test | lint | fuzz | bench | bench-quick | tutorials | docs | clean
 PYTHON ?= python3
 VENV ?= .venv
 # Two workers: the suite is mostly CPU-bound and the smallest machine it runs on has two cores.
 WORKERS ?= 2
+# How long `make fuzz` looks, and from which seed on.
+MINUTES ?= 10
+SEED ?= 0
 PYTEST_ARGS ?=
 
 PY := $(VENV)/bin/python
@@ -13,12 +16,13 @@ STAMP := $(VENV)/.installed
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench bench-quick tutorials docs clean
+.PHONY: help install demo test lint fuzz bench bench-quick tutorials docs clean
 
 help:
 	@echo "make demo         the cooling model: relaxations compared, all methods trained, two reports"
 	@echo "make test         lint, types and tests"
 	@echo "make lint         ruff and mypy only"
+	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
 	@echo "make bench        benchmarks/*.py"
 	@echo "make bench-quick  what became slower, by stored ratios"
 	@echo "make tutorials    execute tutorials/*.py (GDPNET_SMOKE=1 for small sizes)"
@@ -48,6 +52,9 @@ lint: $(STAMP)
 # One thread a worker, or the workers' torch threads fight for the same cores.
 test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+fuzz: $(STAMP)
+	OMP_NUM_THREADS=1 $(PY) -W error -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 PEERS := $(VENV)/.peers
 

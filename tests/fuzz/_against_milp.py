@@ -1,14 +1,6 @@
-"""Random rules for as long as you like: the exact engine against MILP.
-
-    python -m tests.fuzz --minutes 10 --seed 0
-
-Prints the seed of every problem on which they disagree; such seeds become tests.
-"""
+"""The exact engine against MILP, on the problem of a seed."""
 
 from __future__ import annotations
-
-import argparse
-import time
 
 import numpy as np
 import torch
@@ -35,23 +27,3 @@ def disagreement(seed: int) -> str:
     if not torch.allclose(exact.distance[some], milp.distance[some], atol=1e-7, rtol=1e-8):
         return f"distances {exact.distance.tolist()} and {milp.distance.tolist()}"
     return ""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    end = time.monotonic() + 60 * arguments.minutes
-    seed, wrong = arguments.seed, 0
-    while time.monotonic() < end:
-        found = disagreement(seed)
-        if found:
-            wrong += 1
-            print(f"seed {seed}: {found}", flush=True)
-        seed += 1
-    print(f"{seed - arguments.seed} problems, {wrong} disagreements")
-
-
-if __name__ == "__main__":
-    main()
