@@ -10,6 +10,7 @@ from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
     ConflictError,
     GdpnetError,
+    IdentityGradientWarning,
     InputError,
     ModelFileError,
     RuleError,
@@ -65,6 +66,7 @@ __all__ = [
     "ConflictError",
     "Formula",
     "GdpnetError",
+    "IdentityGradientWarning",
     "InputError",
     "Mixed",
     "ModelFileError",

@@ -220,7 +220,9 @@ class RuleModel:
         Returns:
             bool `... x rules`.
         """
-        batch = as_batch(x, None, self.input_names, self.output_names, inputs_only=True)
+        batch = as_batch(
+            x, None, self.input_names, self.output_names, inputs_only=True, on_device=True
+        )
         hold = self.conditions_hold(batch.x)
         rules = torch.ones(len(hold), len(self.data.rules), dtype=torch.bool, device=hold.device)
         for column, rule in enumerate(self.data.rules):
@@ -268,7 +270,7 @@ class RuleModel:
         """
         batch = self._batch(x, y)
         pieces = [self._measure(piece)[0] for piece in self._pieces(batch)]
-        return batch.restore(torch.cat(pieces)).to(batch.dtype)
+        return batch.restore(torch.cat(pieces), batch.dtype)
 
     def global_violation(self, x: Any, y: Any) -> torch.Tensor:
         """Largest scaled residual of global constraints, bounds and integrality.
@@ -286,7 +288,7 @@ class RuleModel:
         """
         batch = self._batch(x, y)
         pieces = [self._measure(piece)[1] for piece in self._pieces(batch)]
-        return batch.restore(torch.cat(pieces)).to(batch.dtype)
+        return batch.restore(torch.cat(pieces), batch.dtype)
 
     def explain(self, x: Any, yhat: Any, weights: Any = None) -> Explanation | list[Explanation]:
         """Which rules and constraints move a prediction, by name.
@@ -344,7 +346,7 @@ class RuleModel:
         return not (self.auxiliary_names or tied or any(c.logic for c in self.data.clauses))
 
     def _batch(self, x: Any, y: Any) -> Batch:
-        return as_batch(x, y, self.input_names, self.output_names)
+        return as_batch(x, y, self.input_names, self.output_names, on_device=True)
 
     def _pieces(self, batch: Batch) -> list[Batch]:
         size = max(1, len(batch.y))
