@@ -14,11 +14,12 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _milp
+from gdpnet.solve._instance import Instance
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance
+    from gdpnet.solve.exact import ExactEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -106,17 +107,14 @@ def warmup(relaxations: bool = False) -> None:
         _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
-def instantiate(
-    rules: RuleModel, x: Array, invalid: Array, mark: bool
-) -> tuple[ExactEngine, Instance]:
-    """The engine and the rules of a batch; arguments as in `solve`.
+def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Instance:
+    """The rules of a batch; arguments as in `solve`.
 
-    Coefficients of unusable samples become 0, so that kernels meet numbers only.
+    Coefficients of unusable samples become 0, so that solvers meet numbers only.
     """
-    engine = engine_of(rules)
-    instance = engine.instantiate(x)
+    instance = engine_of(rules).instantiate(x) if AVAILABLE else Instance.of(rules, x)
     if instance.finite:
-        return engine, instance
+        return instance
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -124,7 +122,7 @@ def instantiate(
         invalid |= unusable
         instance.bound[unusable] = 0.0
         instance.varying[unusable] = 0.0
-    return engine, instance
+    return instance
 
 
 def solve(
@@ -140,7 +138,7 @@ def solve(
         options: how to solve.
         mark: mark samples with unusable coefficients instead of raising.
     """
-    engine, instance = instantiate(rules, x, invalid, mark)
+    engine, instance = engine_of(rules), instantiate(rules, x, invalid, mark)
     solved = engine.project(instance, yhat, options, options.detailed)
     solver = np.empty(len(yhat), dtype=np.int8)
     solver.fill(_EXACT)
