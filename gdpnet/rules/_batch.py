@@ -51,10 +51,10 @@ class Batch(NamedTuple):
                 float64 and the device knows none.
         """
         if self.device is None:
-            return value if dtype is None or dtype is value.dtype else value.to(dtype)
+            return value if dtype is None or dtype is value.dtype else value.type(dtype)
         if dtype is None and value.dtype is torch.float64 and not knows_float64(self.device):
             dtype = torch.float32
-        return (value if dtype is None else value.to(dtype)).to(self.device)
+        return (value if dtype is None else value.type(dtype)).to(self.device)
 
 
 def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
@@ -187,12 +187,10 @@ def as_double(value: torch.Tensor) -> torch.Tensor:
 
 
 def as_array(value: torch.Tensor) -> np.ndarray:
-    """`... x width` as a contiguous array `batch x width`, float64, without its graph."""
+    """A tensor as a contiguous array, without its graph."""
     if value.requires_grad:
         value = value.detach()
-    if not value.is_cpu:  # first: there are devices without float64
-        value = value.cpu()
-    return np.ascontiguousarray(flat(value).numpy())
+    return np.ascontiguousarray(value.numpy())
 
 
 def refuse_nonfinite(value: torch.Tensor, what: str, hint: str = "") -> None:

@@ -70,7 +70,8 @@ class _Project(torch.autograd.Function):
         started = time.perf_counter()
         solution: Solution = ctx.solution
         _, x = ctx.saved_tensors
-        incoming = as_array(gradient)
+        # In this order: there are devices without float64.
+        incoming = as_array(flat(gradient if gradient.is_cpu else gradient.cpu()))
         found = solution.backward.vjp(incoming)
         to_yhat = None
         if ctx.needs_input_grad[0]:
@@ -94,7 +95,7 @@ def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch
     """A flat batch in the shape and on the device of another tensor."""
     tensor = torch.from_numpy(values)
     if dtype is not torch.float64 or not like.is_cpu:
-        tensor = tensor.to(dtype).to(like.device)  # in this order: not all know float64
+        tensor = tensor.type(dtype).to(like.device)  # in this order: not all know float64
     return tensor if like.ndim == 2 else tensor.reshape(like.shape)
 
 

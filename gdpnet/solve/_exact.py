@@ -113,8 +113,14 @@ def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Insta
     Coefficients of unusable samples become 0, so that solvers meet numbers only.
     """
     instance = engine_of(rules).instantiate(x) if AVAILABLE else Instance.of(rules, x)
-    if instance.finite:
-        return instance
+    if not instance.finite:
+        _clear_unusable(rules, x, instance, invalid, mark)
+    return instance
+
+
+def _clear_unusable(
+    rules: RuleModel, x: Array, instance: Instance, invalid: Array, mark: bool
+) -> None:
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -122,7 +128,6 @@ def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Insta
         invalid |= unusable
         instance.bound[unusable] = 0.0
         instance.varying[unusable] = 0.0
-    return instance
 
 
 def solve(
@@ -138,7 +143,10 @@ def solve(
         options: how to solve.
         mark: mark samples with unusable coefficients instead of raising.
     """
-    engine, instance = engine_of(rules), instantiate(rules, x, invalid, mark)
+    engine = engine_of(rules)
+    instance = engine.instantiate(x)
+    if not instance.finite:
+        _clear_unusable(rules, x, instance, invalid, mark)
     solved = engine.project(instance, yhat, options, options.detailed)
     solver = np.empty(len(yhat), dtype=np.int8)
     solver.fill(_EXACT)

@@ -71,9 +71,13 @@ class Projection:
         write into one that a Function returns.
         """
         y, batch = self._results.y, self._batch
-        if batch.dtype is torch.float64 and batch.device is None:
-            y = y.copy()
-        return batch.put(torch.from_numpy(y.reshape(*batch.shape, y.shape[1])), batch.dtype)
+        if len(batch.shape) != 1:
+            y = y.reshape(*batch.shape, y.shape[1])
+        if batch.device is not None:
+            return batch.put(torch.from_numpy(y), batch.dtype)
+        if batch.dtype is torch.float64:
+            return torch.from_numpy(y.copy())
+        return torch.from_numpy(y).type(batch.dtype)  # to(dtype) takes half as long again
 
     @cached_property
     def value(self) -> torch.Tensor:
