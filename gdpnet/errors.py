@@ -44,3 +44,7 @@ class ConflictWarning(UserWarning):
 
 class ZeroGradientWarning(UserWarning):
     """The gradient of a whole batch vanished behind the projection."""
+
+
+class IdentityGradientWarning(UserWarning):
+    """Gradients pass samples unchanged that a fallback solved, whose derivative is not known."""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from gdpnet.cli._common import make_console, version_of
 
-# Distribution names; all but gurobipy are needed by the library's core.
+# Distribution names; without gurobipy and numba the library's core works, without numba slowly.
 _PACKAGES = (
     "gdpnet",
     "pyomo",
@@ -26,7 +26,7 @@ _PACKAGES = (
     "gurobipy",
     "networkx",
 )
-_OPTIONAL = frozenset({"gurobipy"})
+_OPTIONAL = frozenset({"gurobipy", "numba"})
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def _check_packages() -> list[Check]:
             importlib.import_module("pyomo.environ" if name == "pyomo" else name)
         except Exception as error:  # a broken binary wheel raises more than ImportError
             reason = f"{type(error).__name__}: {error}"
-            checks.append(Check(name, False, f"cannot be imported ({reason})", core))
+            instead = "; HiGHS does the exact engine's work, slowly" if name == "numba" else ""
+            checks.append(Check(name, False, f"cannot be imported ({reason}){instead}", core))
         else:
             checks.append(Check(name, True, version_of(name) or "version unknown", core))
     return checks
@@ -133,11 +134,11 @@ def _gurobi_expiry(model: Any) -> str:
 
 
 def _check_threads() -> Check:
-    cores = os.cpu_count() or 1
     try:
         import torch
+
+        from gdpnet.solve._threads import cores, workers_of
     except Exception:  # told above already
-        return Check("threads", True, f"{cores} cores", core=False)
-    return Check(
-        "threads", True, f"{cores} cores, torch uses {torch.get_num_threads()}", core=False
-    )
+        return Check("threads", True, f"{os.cpu_count() or 1} cores", core=False)
+    told = f"{cores()} cores, torch uses {torch.get_num_threads()}, gdpnet {workers_of(None)}"
+    return Check("threads", True, told, core=False)

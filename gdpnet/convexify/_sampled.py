@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from gdpnet.rules._data import Clause, RuleData
+from gdpnet.convexify.program._products import products as products_of
+from gdpnet.convexify.program._room import Room
+from gdpnet.errors import RuleError
+from gdpnet.rules._data import Clause, Rule, RuleData
+from gdpnet.rules._linear import Coefficient
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance
+    from gdpnet.solve._instance import Instance
+    from gdpnet.solve.exact import ExactEngine
+    from gdpnet.solve.projection import Projection
 
 # Samples of a pattern of active rules at which products are tried, and pairs of disjuncts.
 _TRIED = 16
@@ -34,12 +40,14 @@ class Sampled:
     """
 
     def __init__(self, rules: RuleModel, x: np.ndarray, yhat: np.ndarray) -> None:
-        from gdpnet.solve._exact import engine_of
+        from gdpnet.solve import _exact
 
         self.rules, self.x, self.yhat = rules, x, yhat
-        self.engine: ExactEngine = engine_of(rules)
-        self.instance: Instance = self.engine.instantiate(x)
-        self.active = self.instance.active[:, self.engine.rule_clauses]
+        # Without numba there is no engine: MILP and linear programs say the same, slowly.
+        self.engine: ExactEngine | None = _exact.engine_of(rules) if _exact.AVAILABLE else None
+        self.instance = _exact.instantiate(rules, x, np.zeros(len(x), dtype=bool), mark=False)
+        self.rule_clauses = np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
+        self.active = self.instance.active[:, self.rule_clauses]
         self.patterns, pattern = np.unique(self.active, axis=0, return_inverse=True)
         self.pattern: np.ndarray = pattern.ravel()
         self._weights = np.ones(yhat.shape[1])
@@ -56,12 +64,25 @@ class Sampled:
         """
         key = tuple(sorted(cluster))
         if key not in self._distances:
-            from gdpnet.solve._results import Options
-
-            options = Options(self._weights, tolerance=0.0, threads=1)
-            only = _with_activity(self.instance, self._only(key))
-            self._distances[key] = self.engine.project(only, self.yhat, options).distance
+            self._distances[key] = self._distance(key)
         return self._distances[key]
+
+    def _distance(self, cluster: Sequence[int]) -> np.ndarray:
+        if self.engine is None:
+            own = RuleModel.from_data(about(self.rules.data, cluster))
+            return self._project(own, np.arange(len(self.yhat))).distance.numpy()
+        from gdpnet.solve._results import Options
+
+        options = Options(self._weights, tolerance=0.0, threads=1)
+        only = _with_activity(self.instance, self._only(cluster))
+        return self.engine.project(only, self.yhat, options).distance
+
+    def _project(self, rules: RuleModel, samples: np.ndarray, **keywords: Any) -> Projection:
+        """Samples projected onto some of the rules, or otherwise."""
+        from gdpnet.solve import project
+
+        x = torch.from_numpy(self.x[samples]) if self.rules.input_names else None
+        return project(rules, torch.from_numpy(self.yhat[samples]), x, **keywords)
 
     def products(self, cluster: Sequence[int], most: int) -> np.ndarray:
         """Products of a cluster that are not empty for some sample, for each pattern.
@@ -79,6 +100,8 @@ class Sampled:
         return self._products[key]
 
     def _count(self, cluster: Sequence[int], most: int) -> np.ndarray:
+        if self.engine is None:
+            return self._count_in_turn(cluster, most)
         from gdpnet.solve.exact import products_within
 
         samples = self._few_of_each
@@ -103,6 +126,22 @@ class Sampled:
         counts[~self.patterns[:, list(cluster)].any(1)] = 0
         return counts
 
+    def _count_in_turn(self, cluster: Sequence[int], most: int) -> np.ndarray:
+        """As `_count`, by a linear program for each product and sample."""
+        active = self._only(cluster)
+        met: list[set[frozenset[int]]] = [set() for _ in self.patterns]
+        for s in self._few_of_each.tolist():
+            on = [r for r in cluster if self.active[s, r]]
+            data = _at_sample(self.rules, self.instance, s)
+            try:
+                listed = products_of(data, on, active[s], room=Room(data, ()))
+            except RuleError:  # more than can be listed
+                return np.full(len(self.patterns), most + 1)
+            met[self.pattern[s]] |= {product.literals for product in listed}
+        counts = np.array([len(found) for found in met], dtype=np.int64)
+        counts[~self.patterns[:, list(cluster)].any(1)] = 0
+        return counts
+
     @cached_property
     def _few_of_each(self) -> np.ndarray:
         """A few samples of each pattern, with different inputs."""
@@ -121,50 +160,85 @@ class Sampled:
 
     def pair_value(self, one: int, other: int, samples: np.ndarray) -> np.ndarray:
         """Value of the relaxation of two rules, each convexified by itself, `samples`."""
-        from gdpnet.solve import project
-
         pair = RuleModel.from_data(about(self.rules.data, (one, other)))
-        x = torch.from_numpy(self.x[samples]) if self.rules.input_names else None
-        yhat = torch.from_numpy(self.yhat[samples])
-        return project(pair, yhat, x, relaxation="cnf").value.numpy()
+        return self._project(pair, samples, relaxation="cnf").value.numpy()
 
     def empty_pairs(self, one: int, other: int, samples: np.ndarray) -> float:
         """Share of the pairs of disjuncts of two rules that no output satisfies."""
+        data, samples = self.rules.data, _spread(samples)
+        choices, place = self._single_choices
+        logic = _logic_about(choices, _booleans(data, (one, other)))
+        always = [k for k, c in enumerate(choices.clauses) if c.guard >= 0 and not c.logic]
+        pairs = [
+            [*always, *logic, place[first], place[second]]
+            for first in data.clauses[data.rules[one].clause].literals
+            for second in data.clauses[data.rules[other].clause].literals
+        ]
+        return float(np.mean([self._contradictory(clauses, samples) for clauses in pairs]))
+
+    def _contradictory(self, clauses: Sequence[int], samples: np.ndarray) -> float:
+        """Share of samples for which some clauses of `_single_choices` leave nothing."""
         from gdpnet.solve._results import Options
+        from gdpnet.solve.status import Status
+
+        choices, _ = self._single_choices
+        if self.engine is None:
+            # The two choices come last.
+            own = [(k, choices.clauses[clauses[k]].name) for k in range(-2, 0)]
+            kept = replace(
+                choices,
+                clauses=tuple(choices.clauses[k] for k in clauses),
+                rules=tuple(Rule(name, len(clauses) + k, (0,)) for k, name in own),
+            )
+            status = self._project(RuleModel.from_data(kept), samples).status.numpy()
+            return float((status == Status.CONFLICT).mean())
         from gdpnet.solve.exact import NO_SOLUTION
 
-        engine, place = self._single_choices
-        data, samples = self.rules.data, _spread(samples)
-        clauses = [data.clauses[data.rules[r].clause].literals for r in (one, other)]
-        instance = engine.instantiate(self.x[samples])
-        logic = _logic_about(engine.data, _booleans(data, (one, other)))
-        always = [k for k, c in enumerate(engine.data.clauses) if c.guard >= 0 and not c.logic]
-        base = np.zeros_like(instance.active)
-        base[:, [*always, *logic]] = instance.active[:, [*always, *logic]]
+        instance = self._choosing.instantiate(self.x[samples])
+        active = np.zeros_like(instance.active)
+        active[:, clauses] = instance.active[:, clauses]
+        part = _with_activity(instance, active)
         options = Options(self._weights, tolerance=0.0, threads=1)
-        empty: list[float] = []
-        for first in clauses[0]:
-            for second in clauses[1]:
-                chosen = base.copy()
-                chosen[:, [place[first], place[second]]] = True
-                part = _with_activity(instance, chosen)
-                solved = engine.project(part, self.yhat[samples], options)
-                empty.append(float((solved.status == NO_SOLUTION).mean()))
-        return float(np.mean(empty))
+        solved = self._choosing.project(part, self.yhat[samples], options)
+        return float((solved.status == NO_SOLUTION).mean())
 
     @cached_property
-    def _single_choices(self) -> tuple[ExactEngine, dict[int, int]]:
+    def _single_choices(self) -> tuple[RuleData, dict[int, int]]:
         """Rules in which every disjunct is a clause, and the clause of each literal."""
-        from gdpnet.solve.exact import ExactEngine
-
         data = self.rules.data
         top = {rule.clause for rule in data.rules}
         literals = [literal for k in sorted(top) for literal in data.clauses[k].literals]
         rest = [c for k, c in enumerate(data.clauses) if k not in top]
         single = [Clause(str(literal), (literal,)) for literal in literals]
         choices = replace(data, rules=(), clauses=(*rest, *single))
-        place = {literal: len(rest) + k for k, literal in enumerate(literals)}
-        return ExactEngine(RuleModel.from_data(choices)), place
+        return choices, {literal: len(rest) + k for k, literal in enumerate(literals)}
+
+    @cached_property
+    def _choosing(self) -> ExactEngine:
+        from gdpnet.solve.exact import ExactEngine
+
+        return ExactEngine(RuleModel.from_data(self._single_choices[0]))
+
+
+def _at_sample(rules: RuleModel, instance: Instance, sample: int) -> RuleData:
+    """The rules with the numbers that their rows have for one sample."""
+    data = rules.data
+    place = {row: k for k, row in enumerate(rules.table.varying.tolist())}
+
+    def number(row: int, column: int, coefficient: Coefficient) -> Coefficient:
+        if not coefficient.atoms:
+            return coefficient
+        return Coefficient(float(instance.varying[sample, place[row], column]))
+
+    rows = [
+        replace(
+            row,
+            terms=tuple((j, number(i, j, a)) for j, a in row.terms),
+            bound=Coefficient(float(instance.bound[sample, i])),
+        )
+        for i, row in enumerate(data.rows)
+    ]
+    return replace(data, rows=tuple(rows))
 
 
 def about(data: RuleData, rules: Sequence[int]) -> RuleData:

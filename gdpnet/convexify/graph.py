@@ -10,7 +10,7 @@ import numpy as np
 
 from gdpnet.convexify._sampled import Sampled
 from gdpnet.errors import InputError, RuleError
-from gdpnet.rules._batch import as_batch
+from gdpnet.rules._batch import as_array, as_batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules.model import RuleModel
 
@@ -120,11 +120,11 @@ def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np
     d = len(rules.output_names)
     if samples is not None:
         batch = as_batch(x, samples, rules.input_names, rules.output_names, y_name="samples")
-        return batch.x.detach().numpy().copy(), batch.y.detach().numpy().copy()
+        return as_array(batch.x).copy(), as_array(batch.y).copy()
     rng = np.random.default_rng(0)
     if x is not None:
         batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
-        inputs = batch.x.detach().numpy().copy()
+        inputs = as_array(batch.x).copy()
     else:
         low, high = np.array(rules.data.input_bounds).reshape(-1, 2).T
         if not np.isfinite([low, high]).all():

@@ -156,7 +156,7 @@ class _Planner:
             layouts = layouts_of(self.rules)
             worst = 0
             for pattern in np.unique(self.sampled.instance.active, axis=0):
-                on = pattern[self.sampled.engine.rule_clauses]
+                on = pattern[self.sampled.rule_clauses]
                 clusters = [[r for r in cluster if on[r]] for cluster in partition]
                 number = layouts.number([c for c in clusters if c], pattern, pruned=True)
                 worst = max(worst, layouts.sizes(number).nonzeros)

@@ -105,7 +105,7 @@ class RulePenalty(nn.Module):
         Returns:
             A scalar, or `...` with `reduction="none"`, in the type of y.
         """
-        batch = as_batch(x, y, self.rules.input_names, self.rules.output_names)
+        batch = as_batch(x, y, self.rules.input_names, self.rules.output_names, on_device=True)
         evaluated = self.rules.evaluate(batch.x)
         self.rules.refuse_unusable(evaluated.rows)
         violation = _violation(evaluated.rows, batch.y)
@@ -115,8 +115,9 @@ class RulePenalty(nn.Module):
             penalty = penalty + group(violation, evaluated.clauses, self.temperature)
         penalty = self.weight * penalty
         if self.reduction == "none":
-            return batch.restore(penalty).to(batch.dtype)
-        return (penalty.mean() if self.reduction == "mean" else penalty.sum()).to(batch.dtype)
+            return batch.restore(penalty, batch.dtype)
+        total = penalty.mean() if self.reduction == "mean" else penalty.sum()
+        return batch.put(total, batch.dtype)
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

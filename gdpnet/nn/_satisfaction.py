@@ -86,7 +86,7 @@ class RuleSatisfaction(Metric):
             x: inputs, `... x p`; a single one of shape `p` is used for all samples; None where the
                 rules have none.
         """
-        batch = as_batch(x, y, self.rules.input_names, self.rules.output_names)
+        batch = as_batch(x, y, self.rules.input_names, self.rules.output_names, on_device=True)
         x, y = batch.x.detach(), batch.y.detach()
         if not len(y):
             return

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from gdpnet.errors import InputError
+from gdpnet.rules._batch import as_double, knows_float64
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -23,8 +24,9 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 class Standardised(nn.Module):
     """`physical = mean + scale * standardised`, column by column.
 
-    The numbers are part of the `state_dict`, move with `.to(device)`, and stay in double precision
-    whatever the type of the model around: in float16 an air pressure in pascals is infinite.
+    The numbers are part of the `state_dict`, move with `.to(device)` (but to none without float64),
+    and stay in double precision whatever the type of the model around: in float16 an air pressure
+    in pascals is infinite.
 
     Args:
         what: the argument, for messages.
@@ -63,6 +65,8 @@ class Standardised(nn.Module):
         self.register_buffer("scale", scale)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Standardised:
+        if not knows_float64(fn(torch.zeros(0)).device):
+            return self  # the CPU undoes the standardisation
         kept = dict(self._buffers)
         super()._apply(fn, recurse)
         for name, buffer in kept.items():
@@ -128,7 +132,7 @@ class RuleInputs(nn.Module):
             )
         self._check_width(x.shape[-1], "x has")
         if self.standardised is None:
-            return self._taken(x).double()
+            return as_double(self._taken(x))
         mean, scale = self.standardised.mean, self.standardised.scale
         if mean.dim() and len(mean) != x.shape[-1]:
             raise InputError(
@@ -136,9 +140,9 @@ class RuleInputs(nn.Module):
                 f"{tuple(x.shape)}."
             )
         if self.function is not None:
-            return self._called(mean + scale * x.double())
+            return self._called(mean + scale * as_double(x))
         mean, scale = (self._taken(part) if part.dim() else part for part in (mean, scale))
-        return mean + scale * self._taken(x).double()
+        return mean + scale * as_double(self._taken(x))
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""
@@ -203,7 +207,7 @@ class RuleInputs(nn.Module):
                 f"rule_inputs: the function must return a tensor with {len(self.names)} columns "
                 f"({_shown(self.names)}), got {_described(value)}."
             )
-        return value.double()
+        return as_double(value)
 
 
 class OutputScale(nn.Module):
@@ -242,7 +246,8 @@ class OutputScale(nn.Module):
             return self._check(self.functions[0](y), "to_physical", y).to(wide)
         if self.standardised is None:
             return y.to(wide)
-        return (self.standardised.mean + self.standardised.scale * y.double()).to(wide)
+        physical = self.standardised.mean + self.standardised.scale * as_double(y)
+        return physical.to(wide).to(y.device)
 
     def to_network(self, y: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Outputs in the network's units, `... x d`.
@@ -257,7 +262,8 @@ class OutputScale(nn.Module):
             return self._check(self.functions[1](y), "to_network", y).to(dtype)
         if self.standardised is None:
             return y.to(dtype)
-        return ((y.double() - self.standardised.mean) / self.standardised.scale).to(dtype)
+        own = (as_double(y) - self.standardised.mean) / self.standardised.scale
+        return own.to(dtype).to(y.device)
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

@@ -18,15 +18,17 @@ from gdpnet.solve.projection import Projection, ProjectionInfo
 class ProjectionLayer(nn.Module):
     """Moves predictions to the nearest outputs that satisfy the rules.
 
-    It has no parameters. Any leading batch shape, type and device pass through; solving is done in
-    float64 on the CPU. One layer may be called from several threads.
+    It has no parameters; its `state_dict` holds the fingerprint of the rules, as a tensor. Any
+    leading batch shape, type and device pass through; solving is done in float64 on the CPU. One
+    layer may be called from several threads. The outputs may be written into.
 
     Args:
         rules: the rules.
         relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"auto"`.
         solver: see `gdpnet.project`.
         gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
-            `gdpnet.sensitivity`; see `docs/gradients.md` for how to choose.
+            `gdpnet.sensitivity`; see `docs/gradients.md` for how to choose. Without numba `"auto"`
+            is `StraightThrough(inward=True)` for the DNF, and what cannot be had is refused.
         **keywords: `forward`, `weights`, `tie`, `strict`, `node_limit`, `time_limit`, `threads`,
             `on_conflict`, `on_invalid` as in `gdpnet.project`.
 
@@ -125,13 +127,14 @@ class ProjectionLayer(nn.Module):
 
     # ---- checkpoints ---------------------------------------------------------------------
 
-    def get_extra_state(self) -> dict[str, str]:
-        """What a checkpoint keeps of the layer: the fingerprint of its rules."""
-        return {"rules": self.rules.fingerprint}
+    def get_extra_state(self) -> torch.Tensor:
+        """What a checkpoint keeps of the layer: the fingerprint of its rules, bytes as uint8."""
+        # Much code that keeps checkpoints, safetensors for one, takes nothing but tensors.
+        return torch.tensor(list(bytes.fromhex(self.rules.fingerprint)), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
         """Refuse a checkpoint of other rules."""
-        found = state.get("rules") if isinstance(state, Mapping) else None
+        found = _fingerprint(state)
         if found is not None and found != self.rules.fingerprint:
             raise InputError(
                 f"This checkpoint was trained with other rules (fingerprint {found[:12]}..., here "
@@ -155,6 +158,16 @@ class ProjectionLayer(nn.Module):
         )
         # A network that was trained without rules, or before they were added, may get them.
         missing += [key for key in known if not key.endswith("_extra_state")]
+
+
+def _fingerprint(state: Any) -> str | None:
+    """The fingerprint in an extra state; None where there is none to compare with."""
+    if isinstance(state, torch.Tensor):
+        # On the meta device there are no numbers; a cast of the whole checkpoint has kept them.
+        return None if state.is_meta else bytes(map(int, state.flatten().tolist())).hex()
+    if isinstance(state, Mapping):  # as checkpoints had it before it was a tensor
+        return state.get("rules")
+    return None
 
 
 # What `**keywords` may hold: all of the projector's but those that the layer names itself.

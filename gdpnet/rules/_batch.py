@@ -10,6 +10,9 @@ import torch
 
 from gdpnet.errors import InputError
 
+# Kinds of devices that know no float64.
+_WITHOUT_FLOAT64 = ("mps",)
+
 
 class Batch(NamedTuple):
     """Inputs and outputs of a batch.
@@ -19,23 +22,39 @@ class Batch(NamedTuple):
         y: `batch x d`, float64.
         shape: leading shape the caller used.
         dtype: type of the caller's y (of x where there is no y).
+        device: where the caller's y is (x where there is no y); None where x and y above are.
     """
 
     x: torch.Tensor
     y: torch.Tensor
     shape: torch.Size
     dtype: torch.dtype
+    device: torch.device | None = None
 
     @staticmethod
     def of_arrays(x: np.ndarray, y: np.ndarray) -> Batch:
         """A flat batch of float64 arrays that were checked before."""
         return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
 
-    def restore(self, value: torch.Tensor) -> torch.Tensor:
-        """A result, `batch x ...`, in the caller's leading shape."""
-        if len(self.shape) == 1:
-            return value
-        return value.reshape(self.shape + value.shape[1:])
+    def restore(self, value: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A result, `batch x ...`, in the caller's leading shape; else as `put`."""
+        if len(self.shape) != 1:
+            value = value.reshape(self.shape + value.shape[1:])
+        return self.put(value, dtype)
+
+    def put(self, value: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A result on the caller's device.
+
+        Args:
+            value: any shape.
+            dtype: its type there; that of the value where not given, or float32 where that is
+                float64 and the device knows none.
+        """
+        if self.device is None:
+            return value if dtype is None or dtype is value.dtype else value.type(dtype)
+        if dtype is None and value.dtype is torch.float64 and not knows_float64(self.device):
+            dtype = torch.float32
+        return (value if dtype is None else value.type(dtype)).to(self.device)
 
 
 def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
@@ -85,8 +104,9 @@ def as_batch(
     y_name: str = "y",
     finite: bool = True,
     inputs_only: bool = False,
+    on_device: bool = False,
 ) -> Batch:
-    """Check and flatten a pair of arguments.
+    """Check and flatten a pair of arguments, on the CPU.
 
     Args:
         x: inputs, `... x p`; `p` alone is used for every sample; None where the rules have none.
@@ -96,6 +116,7 @@ def as_batch(
         y_name: what the caller calls y.
         finite: refuse NaN and infinity.
         inputs_only: there is no y, only x matters.
+        on_device: stay on the device of y (of x where there is no y), if it knows float64.
     """
     if y is None and not inputs_only:
         raise InputError(f"{y_name}: expected a tensor with {len(output_names)} columns, got None.")
@@ -110,12 +131,17 @@ def as_batch(
         inputs = as_tensor(x, input_names, "x")
     outputs = None if y is None else as_tensor(y, output_names, y_name)
 
+    device = None
     if outputs is None:
         if inputs is None:
             inputs = torch.zeros(0, dtype=torch.float64)
+        if not inputs.is_cpu:
+            inputs, device = _to_work_on(inputs, on_device)
         shape, dtype = inputs.shape[:-1], inputs.dtype
-        flat_y = inputs.new_zeros(shape.numel(), 0).double()
+        flat_y = flat(inputs.new_zeros(shape.numel(), 0))
     else:
+        if not outputs.is_cpu:
+            outputs, device = _to_work_on(outputs, on_device)
         shape, dtype = outputs.shape[:-1], outputs.dtype
         flat_y = flat(outputs)
     if inputs is None:
@@ -127,28 +153,43 @@ def as_batch(
                 "expected the same, or a single x for all samples."
             )
         inputs = inputs.reshape(-1).expand(*shape, -1)
-    if not (inputs.is_cpu and flat_y.is_cpu) and inputs.device != flat_y.device:
-        raise InputError(f"x is on {inputs.device} and {y_name} on {flat_y.device}; move one.")
+    if not (inputs.is_cpu and flat_y.is_cpu):
+        inputs = inputs.to(flat_y.device)
     flat_x = flat(inputs)
     if finite:
         refuse_nonfinite(flat_x, "x")
         refuse_nonfinite(flat_y, y_name)
-    return Batch(flat_x, flat_y, shape, dtype)
+    return Batch(flat_x, flat_y, shape, dtype, device)
+
+
+def _to_work_on(value: torch.Tensor, on_device: bool) -> tuple[torch.Tensor, torch.device | None]:
+    """A tensor where it can be float64, and the device that results go back to."""
+    if on_device and knows_float64(value.device):
+        return value, None
+    return value.cpu(), value.device
 
 
 def flat(value: torch.Tensor) -> torch.Tensor:
-    """`... x width` as `batch x width`, float64."""
+    """`... x width` as `batch x width`, float64, where it is."""
     if value.ndim != 2:
         value = value.reshape(value.shape[:-1].numel(), value.shape[-1])
     return value if value.dtype is torch.float64 else value.double()
+
+
+def knows_float64(device: torch.device) -> bool:
+    """Whether tensors on a device can be float64."""
+    return device.type not in _WITHOUT_FLOAT64
+
+
+def as_double(value: torch.Tensor) -> torch.Tensor:
+    """A tensor as float64: where it is, or on the CPU where its device knows none."""
+    return (value if knows_float64(value.device) else value.cpu()).double()
 
 
 def as_array(value: torch.Tensor) -> np.ndarray:
     """A tensor as a contiguous array, without its graph."""
     if value.requires_grad:
         value = value.detach()
-    if not value.is_cpu:
-        value = value.cpu()
     return np.ascontiguousarray(value.numpy())
 
 

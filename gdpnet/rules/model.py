@@ -220,7 +220,9 @@ class RuleModel:
         Returns:
             bool `... x rules`.
         """
-        batch = as_batch(x, None, self.input_names, self.output_names, inputs_only=True)
+        batch = as_batch(
+            x, None, self.input_names, self.output_names, inputs_only=True, on_device=True
+        )
         hold = self.conditions_hold(batch.x)
         rules = torch.ones(len(hold), len(self.data.rules), dtype=torch.bool, device=hold.device)
         for column, rule in enumerate(self.data.rules):
@@ -296,7 +298,7 @@ class RuleModel:
         """
         batch = self._batch(x, y)
         pieces = zip(*map(self._measure, self._pieces(batch)), strict=True)
-        each, globally = (batch.restore(torch.cat(piece)).to(batch.dtype) for piece in pieces)
+        each, globally = (batch.restore(torch.cat(piece), batch.dtype) for piece in pieces)
         return each, globally
 
     def explain(self, x: Any, yhat: Any, weights: Any = None) -> Explanation | list[Explanation]:
@@ -357,7 +359,7 @@ class RuleModel:
         return not (self.auxiliary_names or tied or any(c.logic for c in self.data.clauses))
 
     def _batch(self, x: Any, y: Any) -> Batch:
-        return as_batch(x, y, self.input_names, self.output_names)
+        return as_batch(x, y, self.input_names, self.output_names, on_device=True)
 
     def _pieces(self, batch: Batch) -> list[Batch]:
         size = max(1, len(batch.y))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from gdpnet.errors import ZeroGradientWarning
 from gdpnet.rules._batch import as_array, flat
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
-    from gdpnet.sensitivity.gradients import Backward
+    from gdpnet.sensitivity.gradients import Derivative
 
 
 class Solution:
@@ -29,7 +27,7 @@ class Solution:
     """
 
     def __init__(
-        self, rules: RuleModel, y: torch.Tensor, backward: Backward, seconds: dict[str, float]
+        self, rules: RuleModel, y: torch.Tensor, backward: Derivative, seconds: dict[str, float]
     ) -> None:
         self.rules = rules
         self.y: torch.Tensor | None = y
@@ -61,21 +59,24 @@ class _Project(torch.autograd.Function):
         yhat, x, ctx.solution = inputs
         ctx.yhat_type = yhat.dtype
         ctx.solution.y = None  # or the graph would hold itself
-        # The derivative reads their memory: torch tells who writes into it.
-        ctx.save_for_backward(yhat, x, output)
+        # The derivative reads the memory of what was float64 already: torch tells who writes into
+        # it. Of all else, and of the output, it has its own.
+        wanted = x is not None and (x.requires_grad or x.dtype is torch.float64)
+        ctx.save_for_backward(yhat if yhat.dtype is torch.float64 else None, x if wanted else None)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         started = time.perf_counter()
         solution: Solution = ctx.solution
-        _, x, _ = ctx.saved_tensors
-        incoming = as_array(flat(gradient))
+        _, x = ctx.saved_tensors
+        # In this order: there are devices without float64.
+        incoming = as_array(flat(gradient if gradient.is_cpu else gradient.cpu()))
         found = solution.backward.vjp(incoming)
         to_yhat = None
         if ctx.needs_input_grad[0]:
             to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
-            _warn_of_zeros(incoming, found.yhat)
+            solution.backward.warn_of_zeros(incoming, found.yhat)
         to_x = None
         if ctx.needs_input_grad[1]:
             to_x = _through_rows(solution.rules, x, gradient.shape[:-1], found)
@@ -94,7 +95,7 @@ def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch
     """A flat batch in the shape and on the device of another tensor."""
     tensor = torch.from_numpy(values)
     if dtype is not torch.float64 or not like.is_cpu:
-        tensor = tensor.to(like.device, dtype)
+        tensor = tensor.type(dtype).to(like.device)  # in this order: not all know float64
     return tensor if like.ndim == 2 else tensor.reshape(like.shape)
 
 
@@ -105,12 +106,12 @@ def _through_rows(
 
     Which rules apply is a step in x: it contributes nothing.
     """
-    leaf = x.detach().requires_grad_()
+    leaf = x.detach().cpu().requires_grad_()  # there are devices without float64
     # Samples whose rows get no gradient stay out: their coefficients may be no numbers.
     taken = found.bound.any(1) | found.varying.any((1, 2))
     with torch.enable_grad():
         each = leaf if leaf.shape[:-1] == shape else leaf.reshape(-1).expand(*shape, -1)
-        own = flat(each)[torch.from_numpy(taken).to(x.device)]
+        own = flat(each)[torch.from_numpy(taken)]
         values = rules.table.evaluate(own)
         pairs = [
             (values.bound, found.bound[taken]),
@@ -119,18 +120,6 @@ def _through_rows(
         pairs = [(value, to) for value, to in pairs if value.requires_grad]
         if not pairs:
             return torch.zeros_like(x)
-        to = [torch.from_numpy(np.ascontiguousarray(to)).to(x.device) for _, to in pairs]
+        to = [torch.from_numpy(np.ascontiguousarray(to)) for _, to in pairs]
         (gradient,) = torch.autograd.grad([value for value, _ in pairs], leaf, to)
-    return gradient
-
-
-def _warn_of_zeros(incoming: np.ndarray, outgoing: np.ndarray) -> None:
-    if np.count_nonzero(outgoing) or not np.count_nonzero(incoming):
-        return
-    warnings.warn(
-        f"The gradient of all {len(outgoing)} samples of a batch is zero behind the projection: "
-        "the rules hold every output in place. gradient='auto' lets through what brings "
-        "predictions nearer to the rules, gradient='straight_through' everything.",
-        ZeroGradientWarning,
-        stacklevel=2,
-    )
+    return gradient.to(x.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import InputError
+from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity._function import Solution
 from gdpnet.solve._exact import engine_of
@@ -248,8 +249,8 @@ class _Sum:
 class Derivative:
     """The derivative of a batch, made when it is first needed.
 
-    Where no rule moved the prediction, the rules contradict each other, or the search was not
-    finished, the gradient passes unchanged; a sample that could not be used gets none.
+    Where no rule moved the prediction, the rules contradict each other, or another solver finished
+    (`identity`), the gradient passes unchanged; a sample that could not be used gets none.
 
     Args:
         sensitivity: how gradients pass.
@@ -274,6 +275,19 @@ class Derivative:
             self._backward = self.sensitivity.backward(self.projected)
         return self._backward
 
+    @property
+    def identity(self) -> Array:
+        """Samples that were moved, whose derivative is not known and taken for the identity, (B,).
+
+        Those that a fallback solved; none where the sensitivity asks nothing of the solver.
+        """
+        results = self.projected.results
+        if not self.sensitivity.needs_dictionaries:
+            return np.zeros(len(results.y), dtype=bool)
+        status = results.status
+        moved = (status != _SATISFIED) & (status != _CONFLICT) & (status != _ERROR)
+        return np.asarray(moved & results.unfinished)
+
     def attach(self, y: torch.Tensor, yhat: Any, x: Any, seconds: dict[str, float]) -> torch.Tensor:
         """Outputs as a function of prediction and inputs in torch's graph.
 
@@ -291,10 +305,9 @@ class Derivative:
         if results.plain:
             plain: Gradients = self.backward.vjp(gradient)
             return plain
-        status = results.status
+        status, identity = results.status, self.identity
         unusable = status == _ERROR
-        passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable
-        passed |= results.unfinished
+        passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable | identity
         if unusable.any():
             gradient = np.where(unusable[:, None], 0.0, gradient)
         found: Gradients = self.backward.vjp(gradient)
@@ -302,7 +315,59 @@ class Derivative:
             found.yhat[passed] = gradient[passed]
             found.bound[passed] = 0.0
             found.varying[passed] = 0.0
+        if identity.any():
+            self._warn_of_identity(identity)
         return found
+
+    def _warn_of_identity(self, identity: Array) -> None:
+        def tell(_: RuleModel) -> None:
+            warnings.warn(
+                f"The gradient passes {np.count_nonzero(identity)} of the {len(identity)} samples "
+                "of a batch unchanged, as 'straight_through' would: a fallback solved them, of "
+                "which no derivative is known (info.identity tells which, info.solver who solved "
+                "them). A larger node_limit or time_limit lets the exact engine finish more. "
+                "This is told once for these rules.",
+                IdentityGradientWarning,
+                stacklevel=2,
+            )
+
+        self.projected.rules.kept("told of identity", tell)
+
+    def warn_of_zeros(self, incoming: Array, outgoing: Array) -> None:
+        """Warn where the gradient of a whole batch is lost, and say what would let it through.
+
+        Args:
+            incoming: of a loss with respect to y, (B, d).
+            outgoing: with respect to the prediction, (B, d).
+        """
+        if np.count_nonzero(outgoing):
+            return
+        usable = self.projected.results.status != _ERROR
+        if not np.count_nonzero(incoming[usable]):
+            return
+        if any(isinstance(part, StraightThrough) for part in parts_of(self.sensitivity)):
+            why = (
+                ", and the loss would drive every prediction further away from them. "
+                "gradient='straight_through' lets everything through."
+            )
+        else:
+            why = (
+                ". gradient='auto' lets through what brings predictions nearer to the rules, "
+                "gradient='straight_through' everything."
+            )
+        warnings.warn(
+            f"The gradient of all {len(outgoing)} samples of a batch is zero behind the "
+            f"projection: the rules hold every output in place{why}",
+            ZeroGradientWarning,
+            stacklevel=2,
+        )
+
+
+def parts_of(sensitivity: Sensitivity) -> list[Sensitivity]:
+    """What a sensitivity is mixed of."""
+    if not isinstance(sensitivity, Mixed):
+        return [sensitivity]
+    return parts_of(sensitivity.first) + parts_of(sensitivity.second)
 
 
 def sensitivity_of(gradient: Any, what: str = "gradient") -> Sensitivity:

@@ -15,12 +15,13 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _margin, _milp
+from gdpnet.solve._instance import Instance
 from gdpnet.solve._milp import Incumbent, literals_of
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance
+    from gdpnet.solve.exact import ExactEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -111,17 +112,20 @@ def warmup(relaxations: bool = False) -> None:
         _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
-def instantiate(
-    rules: RuleModel, x: Array, invalid: Array, mark: bool
-) -> tuple[ExactEngine, Instance]:
-    """The engine and the rules of a batch; arguments as in `solve`.
+def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Instance:
+    """The rules of a batch; arguments as in `solve`.
 
-    Coefficients of unusable samples become 0, so that kernels meet numbers only.
+    Coefficients of unusable samples become 0, so that solvers meet numbers only.
     """
-    engine = engine_of(rules)
-    instance = engine.instantiate(x)
-    if instance.finite:
-        return engine, instance
+    instance = engine_of(rules).instantiate(x) if AVAILABLE else Instance.of(rules, x)
+    if not instance.finite:
+        _clear_unusable(rules, x, instance, invalid, mark)
+    return instance
+
+
+def _clear_unusable(
+    rules: RuleModel, x: Array, instance: Instance, invalid: Array, mark: bool
+) -> None:
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -129,7 +133,6 @@ def instantiate(
         invalid |= unusable
         instance.bound[unusable] = 0.0
         instance.varying[unusable] = 0.0
-    return engine, instance
 
 
 def solve(
@@ -145,7 +148,10 @@ def solve(
         options: how to solve.
         mark: mark samples with unusable coefficients instead of raising.
     """
-    engine, instance = instantiate(rules, x, invalid, mark)
+    engine = engine_of(rules)
+    instance = engine.instantiate(x)
+    if not instance.finite:
+        _clear_unusable(rules, x, instance, invalid, mark)
     limit = None if options.time_limit is None else options.time_limit * ENGINE_SHARE
     searched = options._replace(time_limit=limit)
     started = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from gdpnet.solve._nearest import nearest
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
 from gdpnet.solve._steps import smallest_row
+from gdpnet.solve._threads import workers_of
 from gdpnet.solve.status import Status
 
 SOLVERS: dict[str, Solver] = {"milp": _highs.solve, "milp:gurobi": _gurobi.solve}
@@ -155,7 +155,7 @@ def finish(
         clocks.append(clock)
         return _project(sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock)
 
-    workers = min(len(samples), options.threads or os.cpu_count() or 1)
+    workers = min(len(samples), workers_of(options.threads))
     code = SOLVER_NAMES.index(solver)
     for index, found in zip(samples, _mapped(one, len(samples), workers, clocks), strict=True):
         results.status[index] = found.status

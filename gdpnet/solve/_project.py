@@ -53,7 +53,7 @@ def project(
             writes, kept, with coefficients changed in place, `"gurobi"` likewise. Those two start
             from the last basis, so where several points are equally near, which one they give may
             depend on the samples before. `"auto"`: the exact engine for the DNF (MILP without
-            numba), dense for the others.
+            numba), dense for the others (HiGHS without numba).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.sensitivity`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
@@ -79,8 +79,9 @@ def project(
         time_limit: seconds for each sample, all solvers together (half of it for the engine's
             search before MILP takes over); then the best found is returned with status LIMIT, or
             the prediction with UNSOLVED where nothing was found.
-        threads: samples solved at a time; chosen by the size of the batch where not given. The
-            answers do not depend on it.
+        threads: samples solved at a time; where not given chosen by the size of the batch, within
+            the affinity mask of the process and `torch.get_num_threads()`. The answers do not
+            depend on it.
         on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction
             unchanged, `"raise"` raises, `"nearest"` keeps bounds and global constraints and breaks
             the rules as little as possible (least sum of scaled violations, then least distance).

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.errors import ConflictError, ConflictWarning, InputError
+from gdpnet.errors import ConflictError, ConflictWarning, InputError, SolverError
 from gdpnet.rules._batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _conflict, _exact, _milp, _relaxed, _returned
@@ -40,6 +40,13 @@ _WRITTEN_OUT = ("dense", "highs", "gurobi")
 _SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
 _MARK = " Mend them, or pass on_invalid='mark' to have only those rows marked."
+
+_TRACED = (
+    "torch.jit.trace (and torch.onnx.export with dynamo=False, which calls it) records tensor "
+    "operations, and a projection is none: the outputs of the example would become constants. "
+    "Trace the network in front of the rules, and project what it returns with gdpnet.project or a "
+    "ProjectionLayer; rules that rules.save wrote need no Pyomo there (gdpnet.load_rules)."
+)
 
 _RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this
 
@@ -78,6 +85,9 @@ class Projector:
         self.relaxation, self.solver, self.forward = relaxation, solver, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         self.plan = _plan(rules, relaxation, solver)
+        without = not _exact.AVAILABLE
+        if without:
+            _refuse_without_numba(solver, tie, strict, forward)
         if self.plan is not None or solver not in ("auto", "exact"):
             for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
                 if chosen != usual:
@@ -90,6 +100,11 @@ class Projector:
         self.sensitivity: Any = None
         if gradient is not None or forward != "vertex":
             self.sensitivity = _sensitivity(gradient, forward)
+            if without:
+                written_out = self.plan is not None
+                self.sensitivity = _without_engine(gradient, self.sensitivity, written_out)
+        if without and "auto" in (solver, gradient):
+            _tell_without_numba()
         self.weights, self._unit = weights_of(weights, rules)
         self._options = Options(
             # Solvers work in units of the heaviest output: their tolerances mean that.
@@ -110,6 +125,8 @@ class Projector:
             x: inputs, `... x p`, or `p` for all samples.
         """
         started = time.perf_counter()
+        if torch.jit.is_tracing():  # type: ignore[attr-defined]
+            raise InputError(_TRACED)
         rules, mark = self.rules, self.on_invalid == "mark"
         batch = as_batch(
             x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
@@ -164,14 +181,13 @@ class Projector:
     ) -> Results:
         rules, solver = self.rules, self.solver
         if self.plan is not None:
-            solver = "dense" if solver == "auto" else solver
+            if solver == "auto":
+                solver = "dense" if _exact.AVAILABLE else "highs"
             merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
             adaptive = self.relaxation == "auto"
             return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
         if solver == "auto":
             solver = "exact" if _exact.AVAILABLE else "milp"
-            if solver == "milp":
-                _tell_without_numba()
         if solver == "exact":
             return _exact.solve(rules, x, yhat, invalid, options, mark)
         return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
@@ -243,6 +259,39 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
     return plan
 
 
+def _refuse_without_numba(solver: str, tie: str, strict: bool, forward: str) -> None:
+    """Raise where a keyword asks for what only numba's kernels can do."""
+    instead = {"exact": "milp", "dense": "highs"}
+    if solver in instead:
+        raise SolverError(
+            f"solver={solver!r} needs numba, which is not installed. Install it, or use "
+            f"solver={instead[solver]!r}."
+        )
+    keywords = (("tie", tie, "vertex"), ("strict", strict, False), ("forward", forward, "vertex"))
+    for keyword, chosen, usual in keywords:
+        if chosen != usual:
+            raise SolverError(
+                f"{keyword}={chosen!r} needs numba, which is not installed. Install it, or leave "
+                f"{keyword}={usual!r}."
+            )
+
+
+def _without_engine(gradient: Any, sensitivity: Any, written_out: bool) -> Any:
+    """The sensitivity to use without numba: vertices of a linear program have derivatives."""
+    from gdpnet.sensitivity.gradients import QP, StraightThrough, Vertex, parts_of
+
+    if gradient == "auto" and not written_out:
+        return StraightThrough(inward=True)
+    for part in parts_of(sensitivity):
+        if isinstance(part, QP) or (isinstance(part, Vertex) and not written_out):
+            also = "" if isinstance(part, QP) else ", or solver='highs', which writes the DNF out"
+            raise SolverError(
+                f"gradient: {part!r} needs numba, which is not installed. Install it, or use "
+                f"gradient='auto' or 'straight_through'{also}."
+            )
+    return sensitivity
+
+
 _told: list[str] = []
 
 
@@ -251,7 +300,8 @@ def _tell_without_numba() -> None:
         _told.append("numba")
         logger.warning(
             "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
-            "which is thousands of times slower than the exact engine. pip install numba"
+            "which is thousands of times slower than the exact engine, onto relaxations by HiGHS "
+            "too, and with gradient='auto' as StraightThrough(inward=True). pip install numba"
         )
 
 

@@ -8,7 +8,6 @@ break them, and the status says so.
 from __future__ import annotations
 
 import logging
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,17 +18,18 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._layouts import Layouts, distinct, layouts_of
 from gdpnet.rules._batch import Batch
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _existence, _milp
+from gdpnet.solve import _exact, _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
+from gdpnet.solve._instance import Instance
 from gdpnet.solve._milp import acceptance
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve._threads import workers_of
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import Instance
     from gdpnet.solve.lifted import LiftedEngine
 
 logger = logging.getLogger("gdpnet")
@@ -67,7 +67,7 @@ def solve(
         plan.indices(rules)
     check_available(solver)
     layouts = layouts_of(rules)
-    _, instance = instantiate(layouts.ready.rules, x, invalid, mark)
+    instance = instantiate(layouts.ready.rules, x, invalid, mark)
     batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
     accepted = batch.judge(usable, acceptance(rules, options))
@@ -235,7 +235,7 @@ class RelaxedBatch:
             own = np.flatnonzero(self.number[samples] == number)
             pieces = np.array_split(own, -(-len(own) // _PIECE))
             jobs += [(number, piece) for piece in pieces]
-        threads = min(self.options.threads or os.cpu_count() or 1, len(jobs))
+        threads = min(workers_of(self.options.threads), len(jobs))
         if threads == 1 or len(samples) < _PIECE:
             list(map(work, jobs))
         else:
@@ -279,7 +279,7 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None:
+    if rules.is_plain and instance is not None and _exact.AVAILABLE:
         from gdpnet.solve.lifted import Judge
 
         kept: Judge = rules.kept("judge", Judge)
@@ -292,6 +292,8 @@ def judge(
     batch = Batch.of_arrays(x[samples], results.y[samples])
     holds = rules.satisfied(batch.x, batch.y, tol).numpy()
     results.status[samples[~holds]] = Status.RELAXED
+    if violation is not None and rules.is_plain:
+        violation[samples] = rules.violation(batch.x, batch.y).numpy()
     for group, look in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
         if len(group):
             part = Batch.of_arrays(x[group], results.y[group])

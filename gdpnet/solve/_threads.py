@@ -1,4 +1,4 @@
-"""Work on the samples of a batch, in threads where that pays."""
+"""How many threads there are, and work on the samples of a batch in them where that pays."""
 
 from __future__ import annotations
 
@@ -8,9 +8,29 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import torch
+
 _PROBE = 16  # samples that are timed before threads are started
 _WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
-_CORES = os.cpu_count() or 1
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def workers_of(threads: int | None) -> int:
+    """Threads to work in.
+
+    Processes that share a machine (the ranks of a training, the workers of a loader) are given
+    their share by the affinity mask or by torch's setting: neither is exceeded.
+
+    Args:
+        threads: as asked for, or None to choose.
+    """
+    return threads or min(cores(), torch.get_num_threads())
 
 
 def in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int | None) -> None:
@@ -24,7 +44,7 @@ def in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int 
     if size <= _PROBE:
         work((0, size))
         return
-    first, workers = 0, threads or _CORES
+    first, workers = 0, workers_of(threads)
     if threads is None and workers > 1:
         # Threads cost more than they bring where there is little to do: look at a few samples.
         first = _PROBE

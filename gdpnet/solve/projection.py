@@ -56,13 +56,28 @@ class Projection:
 
         They carry gradients where a gradient was named and prediction or inputs require one.
         """
-        return self._tensor(self._results.y, self._batch.dtype)
+        return self._outputs()
 
     def attach(self, yhat: Any, x: Any) -> None:
         """Make `y` a function of prediction and inputs in torch's graph."""
         assert self._derivative is not None
-        y = self._tensor(self._results.y, self._batch.dtype)
+        y = self._outputs()
         self.__dict__["y"] = self._derivative.attach(y, yhat, x, self._seconds)
+
+    def _outputs(self) -> torch.Tensor:
+        """Outputs in memory of their own, which the caller may write into.
+
+        Distances and gradients are made of the solver's, later. No view either: torch lets nobody
+        write into one that a Function returns.
+        """
+        y, batch = self._results.y, self._batch
+        if len(batch.shape) != 1:
+            y = y.reshape(*batch.shape, y.shape[1])
+        if batch.device is not None:
+            return batch.put(torch.from_numpy(y), batch.dtype)
+        if batch.dtype is torch.float64:
+            return torch.from_numpy(y.copy())
+        return torch.from_numpy(y).type(batch.dtype)  # to(dtype) takes half as long again
 
     @cached_property
     def value(self) -> torch.Tensor:
@@ -78,7 +93,7 @@ class Projection:
         prediction then).
         """
         results = self._results
-        distance = np.abs(results.y - self._batch.y.detach().cpu().numpy()) @ self._weights
+        distance = np.abs(results.y - self._batch.y.detach().numpy()) @ self._weights
         distance[(results.status == Status.CONFLICT) | results.missing] = np.inf
         return self._tensor(distance, self._batch.dtype)
 
@@ -101,11 +116,7 @@ class Projection:
         return ProjectionInfo(self)
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-        tensor = torch.from_numpy(array)
-        like = self._batch.y
-        if not like.is_cpu or (dtype is not None and dtype is not tensor.dtype):
-            tensor = tensor.to(like.device, dtype)
-        return self._batch.restore(tensor)
+        return self._batch.restore(torch.from_numpy(array), dtype)
 
     def __repr__(self) -> str:
         codes, counts = np.unique(self._results.status, return_counts=True)
@@ -247,6 +258,15 @@ class ProjectionInfo:
             return None
         capped = getattr(derivative.backward, "capped", None)
         return None if capped is None else self._projection._tensor(capped)
+
+    @cached_property
+    def identity(self) -> torch.Tensor | None:
+        """Samples that were moved and whose gradient passes unchanged all the same, bool `...`.
+
+        A fallback solved them, of which no derivative is known. None where y has no gradient.
+        """
+        derivative = self._projection._derivative
+        return None if derivative is None else self._projection._tensor(derivative.identity)
 
     @property
     def seconds(self) -> dict[str, float]:

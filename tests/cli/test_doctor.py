@@ -1,6 +1,5 @@
 """What `gdpnet doctor` says of this machine, and of one on which something is missing."""
 
-import os
 import sys
 from importlib.metadata import version
 
@@ -8,6 +7,7 @@ import gurobipy
 import pytest
 
 from gdpnet.cli.doctor import _check_gurobi
+from gdpnet.solve._threads import cores, workers_of
 from tests.cli._calls import run
 
 
@@ -18,7 +18,8 @@ def test_doctor() -> None:
         assert version(name) in result.stdout
     assert "HiGHS" in result.stdout
     assert "Gurobi" in result.stdout
-    assert f"{os.cpu_count()} cores" in result.stdout
+    assert f"{cores()} cores" in result.stdout
+    assert f"gdpnet {workers_of(None)}" in result.stdout
 
 
 def test_doctor_fails_if_the_core_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,11 +29,14 @@ def test_doctor_fails_if_the_core_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot work here: highspy, HiGHS." in result.stdout
 
 
-def test_doctor_does_without_gurobi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gurobipy", None)
+@pytest.mark.parametrize("name", ["gurobipy", "numba"])
+def test_doctor_does_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
     result = run("doctor")
     assert result.exit_code == 0
-    assert "gurobipy cannot be imported" in result.stdout
+    told = " ".join(result.stdout.split())
+    assert f"no {name} cannot be imported" in told
+    assert ("HiGHS does the exact engine's work" in told) == (name == "numba")
 
 
 @pytest.mark.gurobi

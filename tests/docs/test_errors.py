@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -359,6 +360,33 @@ def vanished_gradient() -> None:
     gdpnet.ProjectionLayer(gap_rules(), gradient="vertex")(yhat).sum().backward()
 
 
+def vanished_with_auto() -> None:
+    yhat = torch.tensor([[4.5]], requires_grad=True)
+    (-gdpnet.ProjectionLayer(gap_rules())(yhat)).sum().backward()
+
+
+def unknown_derivative() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
+    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
+    layer = gdpnet.ProjectionLayer(gdpnet.RuleModel(m, outputs=[m.y]), node_limit=1)
+    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], requires_grad=True)
+    layer(yhat).sum().backward()
+
+
+def traced() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, of what it makes constants of
+        torch.jit.trace(gdpnet.ProjectionLayer(gap_rules()), torch.tensor([[4.5]]))
+
+
+def no_numba_for_a_gradient() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gdpnet.solve._exact.AVAILABLE", False)
+        gdpnet.ProjectionLayer(gap_rules(), gradient="vertex")
+
+
 def twice_differentiated() -> None:
     yhat = torch.tensor([[4.5]], requires_grad=True)
     y = gdpnet.ProjectionLayer(gap_rules(), gradient="straight_through")(yhat)
@@ -400,18 +428,22 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.InputError, bad_weights),
     (gdpnet.InputError, other_checkpoint),
     (gdpnet.InputError, which_columns),
+    (gdpnet.InputError, traced),
     (gdpnet.InputError, not_the_nearest),
     (gdpnet.ConflictError, contradiction),
     (gdpnet.ConflictError, contradictory_globals),
     (gdpnet.ConflictError, contradictory_program),
     (gdpnet.SolverError, gurobi_too_small),
     (gdpnet.SolverError, no_numba),
+    (gdpnet.SolverError, no_numba_for_a_gradient),
     (gdpnet.SolverError, certificate_too_large),
     (gdpnet.ModelFileError, no_file),
     (gdpnet.ModelFileError, no_build),
     (gdpnet.ModelFileError, builds_a_pyomo_model),
     (gdpnet.ConflictWarning, nothing_to_break),
     (gdpnet.ZeroGradientWarning, vanished_gradient),
+    (gdpnet.ZeroGradientWarning, vanished_with_auto),
+    (gdpnet.IdentityGradientWarning, unknown_derivative),
     (ImportError, no_torchmetrics),
     (RuntimeError, twice_differentiated),
 ]

@@ -14,6 +14,8 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunction
+from safetensors.torch import load_file, save_file, save_model
+from safetensors.torch import load_model as load_model_file
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -199,6 +201,99 @@ def test_a_batch_whose_gradient_vanishes_is_told_of() -> None:
         warnings.simplefilter("error")
         layer(torch.tensor([[4.0], [8.0]], requires_grad=True)).sum().backward()
         (0 * layer(yhat)).sum().backward()
+        # Nothing holds what could not be used.
+        marked = gdpnet.ProjectionLayer(gap(), gradient="vertex", on_invalid="mark")
+        marked(torch.tensor([[float("nan")]], requires_grad=True)).nansum().backward()
+
+
+@pytest.mark.parametrize(
+    ("gradient", "advised"),
+    [
+        ("vertex", True),
+        ("qp", True),
+        (gdpnet.Mixed("qp", "vertex"), True),
+        ("auto", False),
+        (gdpnet.StraightThrough(inward=True), False),
+        (gdpnet.Mixed(gdpnet.Mixed("vertex", gdpnet.StraightThrough(inward=True)), "qp"), False),
+    ],
+)
+def test_the_advice_is_not_the_gradient_in_use(gradient, advised) -> None:
+    layer = gdpnet.ProjectionLayer(gap(), gradient=gradient)
+    # The rule holds it at 3, and the loss drives the prediction higher.
+    yhat = torch.tensor([[4.0]], requires_grad=True)
+    with pytest.warns(gdpnet.ZeroGradientWarning) as told:
+        (-layer(yhat)).sum().backward()
+    message = str(told[0].message)
+    assert ("gradient='auto'" in message) == advised
+    assert "gradient='straight_through'" in message
+    assert ("further away" in message) != advised
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = "auto" if advised else "straight_through"
+        sign = 1 if advised else -1
+        (sign * gdpnet.ProjectionLayer(gap(), gradient=other)(yhat)).sum().backward()
+
+
+# ---- writing into the outputs ------------------------------------------------------------------
+
+IN_PLACE = {
+    "mul_": (lambda y: y.mul_(2.0), lambda y: y * 2.0),
+    "clamp_": (lambda y: y.clamp_(0.2, 0.6), lambda y: y.clamp(0.2, 0.6)),
+    "relu": (nn.ReLU(inplace=True), nn.ReLU()),
+    "+=": (lambda y: y.__iadd__(torch.ones_like(y)), lambda y: y + 1.0),
+    "column": (lambda y: y.index_fill_(-1, torch.tensor([1]), 0.5),
+               lambda y: y.index_fill(-1, torch.tensor([1]), 0.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", IN_PLACE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(64,), (4, 16)])
+@pytest.mark.parametrize("gradient", ["auto", "vertex", "qp", "straight_through"])
+def test_operations_in_place_behind_the_layer(
+    cooling, batch, write, dtype, shape, gradient
+) -> None:
+    layer = gdpnet.ProjectionLayer(cooling, gradient=gradient)
+    found = []
+    for operation in IN_PLACE[write]:
+        yhat, x = (t.to(dtype).reshape(*shape, -1).clone().requires_grad_() for t in batch)
+        y, info = layer(yhat, x, return_info=True)
+        after = operation(y)
+        after.square().sum().backward()
+        found.append((after.detach(), yhat.grad, x.grad, info.distance, info.tight[0]))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("keywords", [{"tie": "least_norm"}, {"relaxation": "cnf"},
+                                      {"relaxation": "cnf", "solver": "highs"},
+                                      {"strict": True}, {"on_conflict": "nearest"}])  # fmt: skip
+def test_operations_in_place_behind_every_solver(cooling, batch, keywords) -> None:
+    found = []
+    for operation in IN_PLACE["mul_"]:
+        # Fresh rules: HiGHS goes on from the last basis.
+        layer = gdpnet.ProjectionLayer(gdpnet.RuleModel.from_data(cooling.data), **keywords)
+        yhat = batch[0].clone().requires_grad_()
+        operation(layer(yhat, batch[1])).square().sum().backward()
+        found.append(yhat.grad)
+    assert torch.equal(*found)
+
+
+def test_writing_into_outputs_without_a_graph_changes_nothing_else(cooling, batch) -> None:
+    yhat, x = batch
+    expected = gdpnet.project(cooling, yhat, x).distance
+    p = gdpnet.project(cooling, yhat, x)
+    p.y.zero_()
+    assert torch.equal(p.distance, expected)
+    assert expected.any()
+
+
+def test_a_single_sample_may_be_written_into() -> None:
+    yhat = torch.tensor([4.0], requires_grad=True)
+    y = gdpnet.ProjectionLayer(gap(), gradient="straight_through")(yhat)
+    y += 1
+    y.sum().backward()
+    assert (y.item(), yhat.grad.item()) == (4.0, 1.0)
 
 
 # ---- copies and checkpoints --------------------------------------------------------------------
@@ -234,6 +329,55 @@ def test_a_checkpoint_knows_its_rules(cooling) -> None:
         network(cooling).load_state_dict({**plain, "surprise": torch.zeros(1)})
     with pytest.raises(RuntimeError, match=r"[Mm]issing"):
         network(cooling).load_state_dict({})
+
+
+def test_a_checkpoint_written_when_the_state_was_a_dict() -> None:
+    layer = gdpnet.ProjectionLayer(gap())
+    old = {"_extra_state": {"rules": layer.rules.fingerprint}}
+    assert layer.load_state_dict(old).missing_keys == []
+    other = {"_extra_state": {"rules": "0" * 64}}
+    with pytest.raises(gdpnet.InputError, match=r"other rules \(fingerprint 000000000000\.\.\."):
+        layer.load_state_dict(other)
+
+
+def test_the_state_is_a_tensor_that_no_cast_hurts(cooling) -> None:
+    state = network(cooling).state_dict()
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+    assert state["layer._extra_state"].dtype == torch.uint8
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        network(cooling).load_state_dict({key: value.to(dtype) for key, value in state.items()})
+    # Loading in place, as distributed checkpoints do, writes into a copy.
+    state["layer._extra_state"].zero_()
+    with pytest.raises(gdpnet.InputError, match="other rules"):
+        network(cooling).load_state_dict(state)
+    network(cooling).load_state_dict(network(cooling).state_dict())
+
+
+def test_a_model_made_without_memory(cooling) -> None:
+    state = network(cooling).state_dict()
+    with torch.device("meta"):
+        model = network(cooling)
+    model.load_state_dict({key: value.to("meta") for key, value in state.items()})
+    model.load_state_dict(state, assign=True)
+    assert torch.equal(model.body[0].weight, state["body.0.weight"])
+
+
+def test_safetensors(cooling, batch, tmp_path) -> None:
+    model = network(cooling)
+    expected = model(batch[1])
+    # As Hugging Face's trainer saves a module, and loads it again.
+    save_file(model.state_dict(), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    fresh = network(cooling)
+    nn.init.zeros_(fresh.body[0].weight)
+    fresh.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    assert torch.equal(fresh(batch[1]), expected)
+    save_model(model, str(tmp_path / "whole.safetensors"))
+    nn.init.zeros_(fresh.body[0].weight)
+    assert load_model_file(fresh, str(tmp_path / "whole.safetensors")) == (set(), [])
+    assert torch.equal(fresh(batch[1]), expected)
+    fresh.layer = gdpnet.ProjectionLayer(gap())
+    with pytest.raises(gdpnet.InputError, match="other rules"):
+        load_model_file(fresh, str(tmp_path / "whole.safetensors"))
 
 
 def test_in_a_sequential() -> None:
@@ -289,6 +433,20 @@ def test_torch_compile_of_the_surrounding_model(cooling, batch) -> None:
     torch.testing.assert_close(compiled(x), expected)
     for found, g in zip(gradients(compiled, x), wanted, strict=True):
         torch.testing.assert_close(found, g)
+
+
+# torch itself says that it will be gone one day, and what it makes constants of.
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*:torch.jit.TracerWarning")
+def test_tracing_is_refused(cooling, batch) -> None:
+    _, x = batch
+    model = network(cooling)
+    for module in (model, lambda x: gdpnet.project(cooling, x[:, :3], x).y):
+        with torch.no_grad(), pytest.raises(gdpnet.InputError, match=r"torch\.jit\.trace"):
+            torch.jit.trace(module, (x,))
+    # What the message says to do instead.
+    body = torch.jit.trace(model.body, (x,))
+    assert torch.equal(model.layer(body(x / 30), x), model(x))
 
 
 def test_second_derivatives_are_refused() -> None:

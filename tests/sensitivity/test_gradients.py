@@ -307,8 +307,37 @@ def test_what_the_engine_left_unfinished_passes_its_gradient() -> None:
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     p = gdpnet.project(rules, yhat, gradient="vertex", node_limit=1)
     assert p.info.solver == ["exact", "milp"]
-    p.y.sum().backward()
+    assert p.info.identity.tolist() == [False, True]
+    with pytest.warns(gdpnet.IdentityGradientWarning, match=r"1 of the 2 samples.*node_limit"):
+        p.y.sum().backward()
     assert torch.equal(yhat.grad, torch.ones_like(yhat))
+    # Told once for these rules, and never where nothing is trained.
+    p = gdpnet.project(rules, yhat, gradient="auto", node_limit=1)
+    p.y.sum().backward()
+    assert p.info.identity.tolist() == [False, True]
+    again = gdpnet.RuleModel(m, outputs=[m.y])
+    with torch.no_grad():
+        assert gdpnet.project(again, yhat, gradient="auto", node_limit=1).info.identity.any()
+    assert gdpnet.project(again, yhat, node_limit=1).info.identity is None
+    assert not gdpnet.project(again, yhat, gradient="auto").info.identity.any()
+
+
+@pytest.mark.parametrize("inward", [False, True])
+def test_straight_through_asks_nothing_of_a_fallback(inward: bool) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 10))
+    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
+    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
+    gradient = gdpnet.StraightThrough(inward=inward)
+    p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+    assert p.info.solver == "milp"
+    assert not p.info.identity.any()
+    p.y.sum().backward()
+    above = (yhat < p.y).detach()  # a smaller prediction would be further away
+    assert above.any()
+    assert torch.equal(yhat.grad, torch.where(above & inward, 0.0, 1.0).double())
 
 
 def test_the_regularised_point_may_break_rules_and_says_so() -> None:
@@ -385,13 +414,27 @@ def test_inputs_of_any_single_row_shape_get_their_gradient(shapes) -> None:
 
 def test_writing_into_what_a_gradient_needs_is_told() -> None:
     rules = simplex()
-    for written in ("yhat", "y"):
-        yhat = torch.rand(4, 6, dtype=torch.float64, requires_grad=True)
-        y = gdpnet.project(rules, yhat, gradient="vertex").y
-        with torch.no_grad():
-            (yhat if written == "yhat" else y).zero_()
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            y.sum().backward()
+    yhat = torch.rand(4, 6, dtype=torch.float64, requires_grad=True)
+    y = gdpnet.project(rules, yhat, gradient="vertex").y
+    with torch.no_grad():
+        yhat.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_writing_into_what_was_copied_is_allowed() -> None:
+    rules = simplex()
+    found = []
+    for written in (False, True):
+        yhat = torch.linspace(-1, 1, 24).reshape(4, 6).requires_grad_()  # float32
+        y = gdpnet.project(rules, yhat, gradient="auto").y
+        if written:
+            with torch.no_grad():
+                yhat.zero_()
+                y.zero_()
+        (y * torch.arange(6.0)).sum().backward()
+        found.append(yhat.grad)
+    assert torch.equal(*found)
 
 
 def test_nothing_keeps_a_graph_alive() -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gdpnet.rules.model import RuleModel
+from gdpnet.solve._instance import Instance as Instance
 from gdpnet.solve._results import Options
 from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
@@ -21,33 +22,6 @@ from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_progr
 from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
-
-
-class Instance(NamedTuple):
-    """The rules for a batch of inputs, as numpy arrays.
-
-    Attributes:
-        active: which clauses apply, (B, clauses) bool.
-        bound: right sides, (B, m).
-        varying: coefficients that depend on x, (B, k, n).
-        finite: whether all of them are known to be finite numbers.
-    """
-
-    active: Array
-    bound: Array
-    varying: Array
-    finite: bool = False
-
-    def take(self, samples: Array) -> Instance:
-        """The rules for some of the samples."""
-        return Instance(self.active[samples], self.bound[samples], self.varying[samples])
-
-    def unusable(self) -> Array:
-        """Samples with a coefficient that is not a finite number, (B,) bool."""
-        bad = ~np.isfinite(self.bound).all(1)
-        if self.varying.shape[1]:
-            bad |= ~np.isfinite(self.varying).all(axis=(1, 2))
-        return np.asarray(bad)
 
 
 class Solved(NamedTuple):
@@ -110,15 +84,7 @@ class ExactEngine:
         """
         n = len(self.data.columns)
         if self._instructions is None:
-            import torch
-
-            evaluated = self.rules.evaluate(torch.from_numpy(x))
-            rows = evaluated.rows
-            return Instance(
-                active=evaluated.clauses.numpy(),
-                bound=np.ascontiguousarray(rows.bound.numpy()),
-                varying=np.ascontiguousarray(rows.coefficients.numpy()),
-            )
+            return Instance.of(self.rules, x)
         active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
         bound = np.empty((len(x), len(self.data.rows)))
         varying = np.empty((len(x), self._varying, n))

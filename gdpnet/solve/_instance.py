@@ -1,0 +1,55 @@
+"""The rules for a batch of inputs, as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from gdpnet.rules.model import RuleModel
+
+Array = np.ndarray
+
+
+class Instance(NamedTuple):
+    """The rules for a batch of inputs, as numpy arrays.
+
+    Attributes:
+        active: which clauses apply, (B, clauses) bool.
+        bound: right sides, (B, m).
+        varying: coefficients that depend on x, (B, k, n).
+        finite: whether all of them are known to be finite numbers.
+    """
+
+    active: Array
+    bound: Array
+    varying: Array
+    finite: bool = False
+
+    @staticmethod
+    def of(rules: RuleModel, x: Array) -> Instance:
+        """Evaluated by torch.
+
+        Args:
+            rules: the rules.
+            x: inputs, (B, p) float64, contiguous.
+        """
+        evaluated = rules.evaluate(torch.from_numpy(x))
+        return Instance(
+            active=evaluated.clauses.numpy(),
+            # Copies: what does not depend on x is a view of the rules' own table.
+            bound=evaluated.rows.bound.numpy().copy(),
+            varying=evaluated.rows.coefficients.numpy().copy(),
+        )
+
+    def take(self, samples: Array) -> Instance:
+        """The rules for some of the samples."""
+        return Instance(self.active[samples], self.bound[samples], self.varying[samples])
+
+    def unusable(self) -> Array:
+        """Samples with a coefficient that is not a finite number, (B,) bool."""
+        bad = ~np.isfinite(self.bound).all(1)
+        if self.varying.shape[1]:
+            bad |= ~np.isfinite(self.varying).all(axis=(1, 2))
+        return np.asarray(bad)
