@@ -38,6 +38,7 @@ class Found:
         literals: literals that are true at y.
         nodes: programs solved.
         found: whether y is an answer at all.
+        point: y and the auxiliaries, where it is a vertex of the rows that were chosen.
     """
 
     status: Status
@@ -46,6 +47,7 @@ class Found:
     literals: frozenset[int]
     nodes: int
     found: bool = True
+    point: Array | None = None
 
 
 def solve(
@@ -120,6 +122,8 @@ def finish(
         results.missing[index] = not found.found
         results.solver[index] = code
         results.assignment[index] = 0
+        if found.point is not None:
+            results.keep_point(index, found.point)
         if found.status is Status.CONFLICT and options.nearest:
             at = Batch.of_arrays(x[[index]], results.y[[index]])
             results.assignment[index] = _existence.each(rules, at, 1e-6)[0]
@@ -188,7 +192,8 @@ def _project(
         status = Status.ERROR
     elif known is not None and status is Status.LIMIT and answer.value + outside > known[1]:
         return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
-    return Found(status, y, bound + outside, answer.literals, nodes)
+    point = np.concatenate([y, answer.point[d : len(sample.lower)]])
+    return Found(status, y, bound + outside, answer.literals, nodes, point=point)
 
 
 def _failed(answer: DisjunctiveAnswer, yhat: Array) -> Found:

@@ -11,12 +11,12 @@ so with D = w^2 and multipliers l, `D (y - yhat) + A' l = 0` on F, and to first 
     D dy + A' dl = D dyhat - dA' l         (on F)
     A dy = db - dA z
 
-The adjoint of these equations has the same matrix: u and v with `D u + A' v = g`, `A u = 0` on F. Rows
-that depend on others change nothing, and auxiliaries, which cost nothing, get a small D.
+The adjoint of these equations has the same matrix: u and v with `D u + A' v = g`, `A u = 0` on F.
+Rows that depend on others change nothing, and auxiliaries, which cost nothing, get a small D.
 
 The equations hold nearby wherever the same rows stay tight. A row without an l1 price may tilt: the
-point slides along it. One with a price may not, unless the prices can follow: tilted by any little it
-leaves one of the equally near points the nearest, and the point jumps. There is no derivative at
+point slides along it. One with a price may not, unless the prices can follow: tilted by any little
+it leaves one of the equally near points the nearest, and the point jumps. There is no derivative at
 such an x; what is reported keeps all tight rows satisfied, as everywhere.
 """
 

@@ -8,10 +8,10 @@ determined by as many tight rows:
 So the derivatives with respect to the prediction, the right sides and the coefficients need one
 small linear system a sample, and nothing else of the search.
 
-A whole number rests where it is when prediction and inputs move a little, whatever holds it: a bound,
-a row of its own, or tight rows. In the last case more rows are tight than continuous columns are
-left for them; the rest of the rows say the same of these columns, and as many independent ones as
-there are columns are taken.
+A whole number rests where it is when prediction and inputs move a little, whatever holds it: a
+bound, a row of its own, or tight rows. In the last case more rows are tight than continuous columns
+are left for them; the rest of the rows say the same of these columns (or x is on a kink), and as
+many independent ones as there are columns are taken.
 """
 
 from __future__ import annotations
