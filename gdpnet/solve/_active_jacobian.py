@@ -7,7 +7,7 @@ outputs on their prediction follow it, and the tight rows T determine the other 
 
 More rows than columns may be tight; then they say the same of z_F. So with g the loss's gradient
 with respect to z, any prices with `A[T, F]' p = g_F` do: the loss gets p_i from the right side of
-row i, -p_i z_j from its entry in column j, and g_j - sum_i p_i a_ij from the prediction of column j.
+row i, -p_i z_j from its entry in column j, and g_j - sum_i p_i a_ij from the prediction of j.
 """
 
 from __future__ import annotations

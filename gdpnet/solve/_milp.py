@@ -192,6 +192,7 @@ def _project(
         status = Status.ERROR
     elif known is not None and status is Status.LIMIT and answer.value + outside > known[1]:
         return Found(Status.LIMIT, known[0], bound + outside, frozenset(), nodes)
+    assert answer.point is not None  # or it would not hold
     point = np.concatenate([y, answer.point[d : len(sample.lower)]])
     return Found(status, y, bound + outside, answer.literals, nodes, point=point)
 
