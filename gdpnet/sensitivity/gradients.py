@@ -16,16 +16,20 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity._function import Solution
+from gdpnet.solve._active_jacobian import ActiveJacobian
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._results import Array, Options, Results
+from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Instance, Solved
 
 
-_SATISFIED, _CONFLICT, _ERROR = map(int, (Status.SATISFIED, Status.CONFLICT, Status.ERROR))
+_PROJECTED = int(Status.PROJECTED)
+_PASSED = np.zeros(len(Status), dtype=bool)  # by status: y is the prediction, or breaks rules
+_PASSED[[Status.SATISFIED, Status.CONFLICT, Status.UNSOLVED]] = True
+_EXACT = SOLVER_NAMES.index("exact")
 
 
 class Projected(NamedTuple):
@@ -91,11 +95,22 @@ class Vertex(Sensitivity):
 
     def backward(self, projected: Projected) -> Backward:
         """The derivative of a batch."""
-        written_out = projected.results.derivative  # of the very vertex that was returned
+        results = projected.results
+        written_out = results.derivative  # of the very vertex that was returned
         if projected.relaxation != "dnf" or written_out is not None:
             return written_out
-        engine, instance, solved = exact_solution(projected)
-        return engine.jacobian(instance, solved, projected.yhat, projected.options)
+        own = None
+        if results.solved is not None:
+            engine, instance, solved = exact_solution(projected)
+            own = engine.jacobian(instance, solved, projected.yhat, projected.options)
+        others = (results.status == _PROJECTED) & (results.solver != _EXACT)
+        if own is not None and not others.any():
+            return own
+        points = np.empty((len(others), 0)) if results.points is None else results.points
+        return ActiveJacobian(
+            *(projected.rules, projected.x, projected.yhat, points, results.assignment),
+            *(np.flatnonzero(others & (results.points is not None)), own),
+        )
 
 
 @dataclass(frozen=True)
@@ -222,6 +237,8 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
 
 
 class _Identity:
+    answered = True
+
     def __init__(self, rules: RuleModel, beyond: Array | None) -> None:
         self._rules = rules
         self._beyond = beyond
@@ -240,10 +257,16 @@ class _Sum:
         self._first, self._second, self._alpha = first, second, alpha
         # Where one of the two takes some of the products only.
         self.capped = getattr(first, "capped", getattr(second, "capped", None))
+        self.answered = _answered(first) & _answered(second)
 
     def vjp(self, gradient: Array) -> Gradients:
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
         return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
+
+
+def _answered(backward: Backward) -> Any:
+    """Samples that the engine left to another solver, whose derivative is known all the same."""
+    return getattr(backward, "answered", False)
 
 
 class Derivative:
@@ -279,14 +302,17 @@ class Derivative:
     def identity(self) -> Array:
         """Samples that were moved, whose derivative is not known and taken for the identity, (B,).
 
-        Those that a fallback solved; none where the sensitivity asks nothing of the solver.
+        Those that a fallback solved or a limit stopped; none where the sensitivity asks nothing of
+        the solver.
         """
         results = self.projected.results
         if not self.sensitivity.needs_dictionaries:
             return np.zeros(len(results.y), dtype=bool)
-        status = results.status
-        moved = (status != _SATISFIED) & (status != _CONFLICT) & (status != _ERROR)
-        return np.asarray(moved & results.unfinished)
+        unknown = results.unfinished | (results.status == Status.LIMIT)
+        unknown &= ~(_PASSED[results.status] | results.unusable)
+        if unknown.any():
+            unknown &= ~np.asarray(_answered(self.backward))
+        return np.asarray(unknown)
 
     def attach(self, y: torch.Tensor, yhat: Any, x: Any, seconds: dict[str, float]) -> torch.Tensor:
         """Outputs as a function of prediction and inputs in torch's graph.
@@ -306,8 +332,8 @@ class Derivative:
             plain: Gradients = self.backward.vjp(gradient)
             return plain
         status, identity = results.status, self.identity
-        unusable = status == _ERROR
-        passed = (status == _SATISFIED) | (status == _CONFLICT) | unusable | identity
+        unusable = results.unusable
+        passed = _PASSED[status] | unusable | identity
         if unusable.any():
             gradient = np.where(unusable[:, None], 0.0, gradient)
         found: Gradients = self.backward.vjp(gradient)
@@ -342,7 +368,7 @@ class Derivative:
         """
         if np.count_nonzero(outgoing):
             return
-        usable = self.projected.results.status != _ERROR
+        usable = ~self.projected.results.unusable
         if not np.count_nonzero(incoming[usable]):
             return
         if any(isinstance(part, StraightThrough) for part in parts_of(self.sensitivity)):

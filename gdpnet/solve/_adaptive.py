@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # Products that are written down for a cluster.
 _MOST_PRODUCTS = 512
 
-# Instead of the number of a layout: too many products, and nothing left to merge.
-_TOO_MANY, _NOTHING_LEFT = -1, -2
+# Instead of the number of a layout: too many products, or nothing left to merge.
+_NO_FURTHER = -1
 
 
 def take_basic_steps(batch: RelaxedBatch) -> None:
@@ -45,12 +45,11 @@ def take_basic_steps(batch: RelaxedBatch) -> None:
             before = layouts.clusters[batch.number[sample]]
             merged = _enlarged(layouts.ready.rules, before, broken[s], fractional[s], related)
             if merged is None or merged == before:
-                after[k] = _TOO_MANY if merged is None else _NOTHING_LEFT
+                after[k] = _NO_FURTHER
             else:
                 active, pruned = batch.instance.active[sample], bool(batch.pruned[sample])
                 after[k] = layouts.number(merged, active, pruned)
         numbers = after[which.ravel()]
-        results.status[todo[numbers == _TOO_MANY]] = Status.LIMIT
         todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
         batch.number[todo] = numbers
         results.rounds[todo] += 1

@@ -44,6 +44,7 @@ class Found:
         literals: literals that are true at y.
         nodes: programs solved.
         found: whether y is an answer at all.
+        point: y and the auxiliaries, where it is a vertex of the rows that were chosen.
     """
 
     status: Status
@@ -52,6 +53,7 @@ class Found:
     literals: frozenset[int]
     nodes: int
     found: bool = True
+    point: Array | None = None
 
 
 class Incumbent(NamedTuple):
@@ -165,6 +167,8 @@ def finish(
         results.missing[index] = not found.found
         results.solver[index] = code
         results.assignment[index] = 0
+        if found.point is not None:
+            results.keep_point(index, found.point)
         if found.status is Status.CONFLICT and options.nearest:
             at = Batch.of_arrays(x[[index]], results.y[[index]])
             results.assignment[index] = _existence.each(rules, at, 1e-6)[0]
@@ -238,10 +242,13 @@ def _project(
     if answer.point is not None:
         y = _outputs(sample, answer)
         if _holds(sample, answer, y):
+            point = np.concatenate([y, answer.point[d : len(sample.lower)]])
             if answer.outcome is Outcome.OPTIMAL:
-                return Found(Status.PROJECTED, y, bound + outside, answer.literals, nodes)
+                return Found(
+                    Status.PROJECTED, y, bound + outside, answer.literals, nodes, point=point
+                )
             if known is None or answer.value + outside <= known.distance:
-                return Found(Status.LIMIT, y, bound + outside, answer.literals, nodes)
+                return Found(Status.LIMIT, y, bound + outside, answer.literals, nodes, point=point)
     if known is not None:
         # The known point satisfies the rules, so this is a limit, whatever the solver says.
         proved = bound if answer.outcome is Outcome.LIMIT else 0.0

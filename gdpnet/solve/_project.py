@@ -44,8 +44,8 @@ def project(
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
             lower bound on the exact distance, and y may break rules: status RELAXED, and
             `disjunct` is -1 for the rules that are broken. `"auto"`: CNF first, then basic steps on
-            broken rules, round by round, until all rules hold: the exact answer, or LIMIT where too
-            many products would have to be written down (`info.rounds` counts).
+            broken rules, round by round, until all rules hold: the exact answer, or RELAXED where
+            too many products would have to be written down (`info.rounds` counts).
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
             sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
             linear program: `"dense"`: the engine's own simplex, or where the program is large

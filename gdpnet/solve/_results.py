@@ -81,6 +81,8 @@ class Results:
             so that its dictionaries tell of all of them.
         unfinished: samples that the exact engine left to another solver, (B,) bool.
         derivative: of a relaxation's vertices, where that was asked for.
+        points: vertices that MILP found, auxiliaries included, (B, n), NaN elsewhere; None where
+            it found none.
     """
 
     y: Array
@@ -105,6 +107,7 @@ class Results:
     plain: bool = False
     unfinished: Array | bool = False
     derivative: Any = field(default=None, repr=False)
+    points: Array | None = field(default=None, repr=False)
 
     @property
     def unusable(self) -> Array:
@@ -126,6 +129,12 @@ class Results:
             solver=np.zeros(size, dtype=np.int8),
             missing=np.zeros(size, dtype=bool),
         )
+
+    def keep_point(self, index: int, point: Array) -> None:
+        """Remember a vertex that MILP found, (n,)."""
+        if self.points is None:
+            self.points = np.full((len(self.y), len(point)), np.nan)
+        self.points[index] = point
 
     def dictionaries(self) -> Solved | None:
         """The exact engine's results with its final dictionaries; None where it did not run."""

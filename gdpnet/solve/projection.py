@@ -252,7 +252,10 @@ class ProjectionInfo:
 
     @cached_property
     def capped(self) -> torch.Tensor | None:
-        """Where the QP's gradient takes some of the products only, bool `...`; else None."""
+        """Where the gradient is not that of the whole program, bool `...`; else None.
+
+        The QP takes some of the products only, or could not be solved; or MILP returned no vertex.
+        """
         derivative = self._projection._derivative
         if derivative is None or not derivative.available:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
+from gdpnet.solve import _disjunctive
+from gdpnet.solve._active_jacobian import ActiveJacobian
+from gdpnet.solve._linear import Outcome
 from gdpnet.study._models import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -298,37 +302,97 @@ def test_milp_has_the_same_gradients() -> None:
         )
 
 
-def test_what_the_engine_left_unfinished_passes_its_gradient() -> None:
+def apart() -> gdpnet.RuleModel:
+    """Three outputs, any two of them at least 2 apart."""
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(3), bounds=(0, 10))
     m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
     m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
-    rules = gdpnet.RuleModel(m, outputs=[m.y])
-    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
-    p = gdpnet.project(rules, yhat, gradient="vertex", node_limit=1)
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def test_what_the_engine_left_to_milp_has_the_gradient_of_its_vertex() -> None:
+    rules = apart()
+    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64)
+    keywords = {"node_limit": 1, "gradient": "vertex"}
+    p = gdpnet.project(rules, yhat.clone().requires_grad_(), **keywords)
     assert p.info.solver == ["exact", "milp"]
-    assert p.info.identity.tolist() == [False, True]
-    with pytest.warns(gdpnet.IdentityGradientWarning, match=r"1 of the 2 samples.*node_limit"):
+    assert p.info.capped.tolist() == [False, False]
+    assert not p.info.identity.any()
+    found = jacobian(rules, yhat, **keywords)
+    expected, smooth = differences(rules, yhat, **keywords)
+    assert smooth.tolist() == [True, True]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-8)
+    assert found[1].abs().sum() == pytest.approx(3)  # one stays, and the others keep their distance
+
+
+def test_what_the_engine_left_unfinished_passes_the_gradient_of_the_qp() -> None:
+    yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
+    for gradient in ("qp", gdpnet.Mixed("qp", "vertex", 0.5)):
+        rules = apart()
+        p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+        assert p.info.identity.tolist() == [False, True]
+        with pytest.warns(gdpnet.IdentityGradientWarning, match=r"1 of the 2 samples.*node_limit"):
+            (found,) = torch.autograd.grad(p.y.sum(), yhat)
+        assert torch.equal(found, torch.ones_like(yhat))
+        # Told once for these rules, and never where nothing is trained.
+        p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+        p.y.sum().backward()
+        with torch.no_grad():
+            p = gdpnet.project(apart(), yhat, gradient=gradient, node_limit=1)
+        assert p.info.identity.any()
+        assert gdpnet.project(rules, yhat, node_limit=1).info.identity is None
+        assert not gdpnet.project(rules, yhat, gradient=gradient).info.identity.any()
+
+
+def test_milp_has_the_gradient_of_the_vertex_it_returned() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(0, 1))
+    m.total = pyo.Constraint(expr=m.y[0] + m.y[1] <= 1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[0.8, 0.8]], dtype=torch.float64)
+    for solver in ("exact", "milp"):  # two vertices are equally near
+        y = gdpnet.project(rules, yhat, solver=solver).y[0]
+        follows = int(y[0] < y[1])
+        expected = torch.zeros(2, 2, dtype=torch.float64)
+        expected[follows, follows], expected[1 - follows, follows] = 1.0, -1.0
+        found = jacobian(rules, yhat, solver=solver, gradient="vertex")[0]
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_point_of_milp_that_is_no_vertex_is_told_and_passes_its_gradient() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(0, 1))
+    m.total = pyo.Constraint(expr=m.y[0] + m.y[1] <= 1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    inside = np.array([[0.5, 0.5]])  # as near as the two vertices
+    found = ActiveJacobian(
+        *(rules, np.zeros((1, 0)), np.array([[0.8, 0.8]]), inside),
+        *(np.zeros((1, 0), dtype=np.int8), np.array([0]), None),
+    )
+    assert found.capped.tolist() == [True]
+    assert found.answered.tolist() == [False]
+    assert found.vjp(np.array([[1.0, 2.0]])).yhat.tolist() == [[1.0, 2.0]]
+
+
+def test_limits_of_milp_pass_the_gradient(monkeypatch) -> None:
+    def limited(*arguments, **keywords):
+        answer = solve(*arguments, **keywords)
+        return replace(answer, outcome=Outcome.LIMIT)
+
+    solve = _disjunctive.solve
+    monkeypatch.setattr(_disjunctive, "solve", limited)
+    yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
+    p = gdpnet.project(apart(), yhat, gradient="vertex", solver="milp")
+    assert p.status.tolist() == [gdpnet.Status.LIMIT]
+    with pytest.warns(gdpnet.IdentityGradientWarning, match="1 of the 1 samples"):
         p.y.sum().backward()
     assert torch.equal(yhat.grad, torch.ones_like(yhat))
-    # Told once for these rules, and never where nothing is trained.
-    p = gdpnet.project(rules, yhat, gradient="auto", node_limit=1)
-    p.y.sum().backward()
-    assert p.info.identity.tolist() == [False, True]
-    again = gdpnet.RuleModel(m, outputs=[m.y])
-    with torch.no_grad():
-        assert gdpnet.project(again, yhat, gradient="auto", node_limit=1).info.identity.any()
-    assert gdpnet.project(again, yhat, node_limit=1).info.identity is None
-    assert not gdpnet.project(again, yhat, gradient="auto").info.identity.any()
 
 
 @pytest.mark.parametrize("inward", [False, True])
 def test_straight_through_asks_nothing_of_a_fallback(inward: bool) -> None:
-    m = pyo.ConcreteModel()
-    m.y = pyo.Var(range(3), bounds=(0, 10))
-    m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
-    m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
-    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    rules = apart()
     yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     gradient = gdpnet.StraightThrough(inward=inward)
     p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)

@@ -14,11 +14,15 @@ With `|z|^2 + |eta|^2 = 2 (p^2 + q^2)` the program of a part is
 All blocks share sigma. Eight samples are on their way at a time, one in each lane of a vector; one
 that is at the end of its central path makes room for the next.
 
-The derivative uses the same matrices at the end of the central path.  Where a row is tight with a
-positive multiplier, or neither, that is the derivative of the solution; on a kink it is a mean of
-the derivatives beside it, and it is finite always.  Copies without weight take no part in it.
-Equalities are rows with a small compliance, whose multipliers are iterated, so that dependent ones
-do no harm.
+The derivative is that of the equations that hold at the end of the central path: those of the rows
+and signs whose multipliers are large beside their slacks.  They are held by a moderate stiffness
+and by multipliers that are iterated until nothing gives way, as in an augmented Lagrangian: an
+enormous stiffness in all copies of a block loses what they share in rounding, and dependent rows do
+no harm this way.  The multipliers that the steps end with may be wrong for the same reason, though
+the point is right: those of the point are found first, in the same way.  On a kink, where slack and
+multiplier are equally small, the derivative is a mean of those beside it, and it is finite always.
+Copies without weight take no part in it.  In the steps, equalities are rows with a small
+compliance, whose multipliers are iterated as well.
 """
 
 from __future__ import annotations
@@ -34,16 +38,21 @@ from gdpnet.sensitivity.qp._newton import (
     GAP,
     LENGTH,
     MISSING,
+    TINY,
     Shape,
     along,
     curvature,
     factor_all,
+    held,
     solve_all,
+    stiffness,
 )
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 
 ROOM = 1e-9  # that rows are given, so that copies of empty products have an inside
-STIFFEST = 1e7  # in the derivative: more would lose the multipliers' adjoints in rounding
+STIFFEST = 1e4  # in the derivative, in units of eps
+HELD = 1e-10  # how far what is tight may give way there, relative to the largest change
+HOLDS = 200  # iterations until then
 END = 1e-11  # of the central path, relative to the weights
 ROUNDS = 60
 
@@ -413,35 +422,95 @@ def _compile_solve(stamp: int) -> Any:
 
 
 @inner
-def adjoint_of(shape, eps, work):
-    """Solves the adjoint equations of every lane; `d_multiplier` becomes the rows' part."""
-    for copy in range(work.x.shape[0]):
-        for j in range(work.x.shape[1]):
-            put2(work.right, copy, j, every(0.0))
+def write_holds(shape, eps, share, work):
+    """Writes the right sides of the copies: what the multipliers hold so far.
+
+    `share` of the quadratic term's slope is in them: 1 for the multipliers of the point, 0 for the
+    derivative.
+    """
     for c in range(work.d_sums.shape[0]):
         for j in range(work.x.shape[1]):
             put2(work.d_sums, c, j, every(0.0))
-    factor_all(shape, eps, STIFFEST, work)
-    solve_all(shape, work)
     for copy in range(work.x.shape[0]):
+        for j in range(work.x.shape[1]):
+            hold = share * curvature(shape, j, eps) * at2(work.x, copy, j)
+            if j <= 2 * shape.outputs:
+                ratio = at2(work.lower, copy, j) * at2(work.per_x, copy, j)
+                hold += held(ratio, eps) * at2(work.d_lower, copy, j)
+            put2(work.right, copy, j, every(0.0) - hold)
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
             r = shape.row[e]
-            stiff = every(min(1.0 / COMPLIANCE, STIFFEST))
+            hold = at(work.d_multiplier, e)
             if not shape.equality[r]:
-                stiff = least(every(STIFFEST), at(work.multiplier, e) * at(work.per_slack, e))
-            put(work.d_multiplier, e, stiff * along(shape, work, r, work.d_x, copy))
+                ratio = at(work.multiplier, e) * at(work.per_slack, e)
+                hold = held(ratio, eps) * hold
+            for a in range(shape.start[r], shape.start[r + 1]):
+                j = shape.entry[a]
+                rest = at2(work.right, copy, j) - hold * at2(work.table, r, j)
+                put2(work.right, copy, j, rest)
+
+
+@inner
+def raise_holds(shape, eps, share, work):
+    """Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure."""
+    stiffest = STIFFEST * eps
+    given, largest = every(0.0), every(TINY + share)
+    for copy in range(work.x.shape[0]):
+        for j in range(work.x.shape[1]):
+            change = at2(work.d_x, copy, j)
+            largest = most(most(largest, change), every(0.0) - change)
+            if j <= 2 * shape.outputs:
+                ratio = at2(work.lower, copy, j) * at2(work.per_x, copy, j)
+                tight = held(ratio, eps)
+                hold = stiffness(ratio, eps, stiffest) * change
+                put2(work.d_lower, copy, j, hold + tight * at2(work.d_lower, copy, j))
+                given = most(most(given, tight * change), every(0.0) - tight * change)
+        for e in range(shape.rows[copy], shape.rows[copy + 1]):
+            r = shape.row[e]
+            change = along(shape, work, r, work.d_x, copy)
+            tight, stiff = every(1.0), every(stiffest)
+            if not shape.equality[r]:
+                ratio = at(work.multiplier, e) * at(work.per_slack, e)
+                tight, stiff = held(ratio, eps), stiffness(ratio, eps, stiffest)
+            put(work.d_multiplier, e, stiff * change + tight * at(work.d_multiplier, e))
+            given = most(most(given, tight * change), every(0.0) - tight * change)
+    put(work.numbers, GAP, given)
+    put(work.numbers, LENGTH, largest)
+
+
+@outlined
+def hold(shape, eps, share, work):
+    """Solves with what is tight held in place; `d_multiplier` becomes the rows' part.
+
+    Given are the matrices, and in `vector` what the multipliers of the sums must add up to.
+    """
+    for copy in range(work.x.shape[0]):
+        for j in range(work.x.shape[1]):
+            put2(work.d_lower, copy, j, every(0.0))
+    for e in range(work.slack.shape[0]):
+        put(work.d_multiplier, e, every(0.0))
+    for _ in range(HOLDS):
+        write_holds(shape, eps, share, work)
+        solve_all(shape, work)
+        raise_holds(shape, eps, share, work)
+        still = True
+        for lane in range(LANES):
+            if work.numbers[GAP, lane] > HELD * work.numbers[LENGTH, lane]:
+                still = False
+        if still:
+            break
 
 
 @inner
 def add_gradients(shape, work, lane, varying, yhat, to_yhat, to_bound, to_varying):
-    """Adds what the rows of a sample contribute."""
+    """Adds what the rows of a sample contribute; their multipliers are in `aim`."""
     d, n, m = shape.outputs, shape.outputs + shape.auxiliaries, shape.source.size
     for copy in range(work.x.shape[0]):
         x, adjoint = work.x[copy], work.d_x[copy]
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
             r = shape.row[e]
             dual = work.d_multiplier[e, lane] * work.unit[r, lane]
-            multiplier = work.multiplier[e, lane] * work.unit[r, lane]
+            multiplier = work.aim[e, lane] * work.unit[r, lane]
             weight = multiplier * adjoint[2 * d, lane] + dual * x[2 * d, lane]
             if r >= m:  # a bound: only the prediction moves
                 j = (r - m) // 2
@@ -468,8 +537,8 @@ def add_gradients(shape, work, lane, varying, yhat, to_yhat, to_bound, to_varyin
 def _compile_vjp(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
     def vjp_blocks(
-        shape, samples, bound, varying, yhat, eps, path, work, gradient, to_yhat, to_bound,
-        to_varying,
+        shape, samples, bound, varying, yhat, weights, eps, path, work, gradient, to_yhat,
+        to_bound, to_varying,
     ):  # fmt: skip
         """Gradients of the part of some samples; `to_yhat` begins as `gradient`, others as 0."""
         d, size = shape.outputs, samples.size
@@ -480,11 +549,17 @@ def _compile_vjp(stamp: int) -> Any:
                 write_table(shape, bound[s], varying[s], yhat[s], work.table, work.unit, lane)
                 restore(path, work, lane, k)
                 for j in range(work.vector.shape[0]):
-                    work.vector[j, lane] = 0.0
+                    work.vector[j, lane] = weights[shape.columns[j % d]] if j < 2 * d else 0.0
+            factor_all(shape, eps, STIFFEST * eps, work)
+            hold(shape, eps, 1.0, work)
+            for e in range(work.slack.shape[0]):
+                put(work.aim, e, at(work.d_multiplier, e))
+            for lane in range(LANES):
+                s = samples[min(first + lane, size - 1)]
                 for j in range(d):
                     work.vector[j, lane] = gradient[s, shape.columns[j]]
                     work.vector[d + j, lane] = -gradient[s, shape.columns[j]]
-            adjoint_of(shape, eps, work)
+            hold(shape, eps, 0.0, work)
             for lane in range(min(LANES, size - first)):
                 s = samples[first + lane]
                 add_gradients(

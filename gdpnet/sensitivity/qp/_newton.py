@@ -16,7 +16,6 @@ from gdpnet.sensitivity.qp._lanes import (
     at,
     at2,
     every,
-    least,
     most,
     put,
     put2,
@@ -27,6 +26,9 @@ from gdpnet.solve.exact._jit import Array, inner
 COMPLIANCE = 1e-8  # of an equality, against the quadratic term
 NO_WEIGHT, LITTLE_WEIGHT = 1e-6, 1e-3
 ENORMOUS = 1e3  # a multiplier, where the largest weight of an output is 1
+# In the derivative, of multiplier / slack against eps: beyond this the row is tight, below the
+# reciprocal it is not, and in between the end of the central path does not tell.
+KINK = 30.0
 TINY = 1e-300
 
 # Lines of `Newton.numbers`: mean product of slacks and multipliers; what is left of the linear
@@ -260,6 +262,21 @@ def takes_part(shape, copy, work):
 
 
 @inner
+def held(ratio, eps):
+    """1 for what is tight in the derivative, by its ratio of multiplier and slack; else 0."""
+    return where_less(KINK * eps, ratio, 1.0, 0.0)
+
+
+@inner
+def stiffness(ratio, eps, stiffest):
+    """By which a row or a sign holds a copy: the ratio itself on the central path."""
+    if stiffest == np.inf:
+        return ratio
+    within = where_less(ratio, eps / KINK, 0.0, ratio)
+    return where_less(KINK * eps, ratio, stiffest, within)
+
+
+@inner
 def write_matrix(shape, copy, eps, stiffest, work):
     """M of a copy, its lower triangle; and the reciprocals that belong to it."""
     width, fixed = work.vector.shape[0], 2 * shape.outputs
@@ -273,7 +290,7 @@ def write_matrix(shape, copy, eps, stiffest, work):
             both = 1.0 / (x * lower)  # one division for two: they are slow
             put2(work.per_x, copy, i, lower * both)
             put2(work.per_lower, copy, i, x * both)
-            diagonal += least(every(stiffest), lower * lower * both)
+            diagonal += stiffness(lower * lower * both, eps, stiffest)
         put2(matrix, i, i, diagonal)
     for e in range(shape.rows[copy], shape.rows[copy + 1]):
         r = shape.row[e]
@@ -283,7 +300,7 @@ def write_matrix(shape, copy, eps, stiffest, work):
             both = 1.0 / (slack * multiplier)
             put(work.per_slack, e, multiplier * both)
             put(work.per_multiplier, e, slack * both)
-            stiff = least(every(stiffest), multiplier * multiplier * both)
+            stiff = stiffness(multiplier * multiplier * both, eps, stiffest)
         for a in range(shape.start[r], shape.start[r + 1]):
             i = shape.entry[a]
             scaled = stiff * at2(work.table, r, i)

@@ -133,6 +133,7 @@ class RelaxedSolved:
         bound: right sides, (B, m).
         varying: coefficients that depend on x, (B, k, n).
         yhat: predictions, (B, d).
+        weights: of the outputs, (d,).
         eps: the regularisation.
         parts: each with the samples that have it, and where they ended.
     """
@@ -142,6 +143,7 @@ class RelaxedSolved:
     bound: Array
     varying: Array
     yhat: Array
+    weights: Array
     eps: float
     parts: tuple[tuple[BlockPart, Array, Path], ...]
 
@@ -156,8 +158,8 @@ class RelaxedSolved:
         for part, samples, path in self.parts:
             with part.memory() as work:
                 vjp_blocks(
-                    *(part.shape, samples, self.bound, self.varying, self.yhat, self.eps),
-                    *(path, work, gradient, *found),
+                    *(part.shape, samples, self.bound, self.varying, self.yhat),
+                    *(self.weights, self.eps, path, work, gradient, *found),
                 )
         if not self.solved.all():
             found.yhat[~self.solved] = gradient[~self.solved]
@@ -199,4 +201,4 @@ def solve_parts(
             )
         found.append((part, samples, path))
     y[~solved] = yhat[~solved]
-    return RelaxedSolved(y, solved, bound, varying, yhat, eps, tuple(found))
+    return RelaxedSolved(y, solved, bound, varying, yhat, weights, eps, tuple(found))

@@ -1,14 +1,23 @@
 """Derivatives of the least-norm point of the nearest set.
 
 Where many points are equally near, the least-norm one does not rest on as many rows as it has
-columns. Its columns that left their prediction and are on no bound share what the tight rows ask of
-them: with their prices constant on the nearest set, the point is
+columns. Its columns F that left their prediction, are on no bound and are no whole numbers share
+what the tight rows A ask of them: it is the solution of
 
-    y_F = yhat_F + D^-1 A' (A D^-1 A')^-1 (b - A yhat_F - rest),   D = w^2,
+    minimise  1/2 sum_F w^2 (y - yhat)^2   subject to  A z = b,
 
-A the tight rows on these columns F. Rows that depend on others change nothing. With respect to the
-coefficients the point is not even continuous (a row that is tilted by any little makes the nearest
-point unique), so of their derivative only the part that keeps the rows satisfied is reported.
+so with D = w^2 and multipliers l, `D (y - yhat) + A' l = 0` on F, and to first order
+
+    D dy + A' dl = D dyhat - dA' l         (on F)
+    A dy = db - dA z
+
+The adjoint of these equations has the same matrix: u and v with `D u + A' v = g`, `A u = 0` on F.
+Rows that depend on others change nothing, and auxiliaries, which cost nothing, get a small D.
+
+The equations hold nearby wherever the same rows stay tight. A row without an l1 price may tilt: the
+point slides along it. One with a price may not, unless the prices can follow: tilted by any little
+it leaves one of the equally near points the nearest, and the point jumps. There is no derivative at
+such an x; what is reported keeps all tight rows satisfied, as everywhere.
 """
 
 from __future__ import annotations
@@ -87,7 +96,7 @@ def _compile_vjp(stamp: int) -> Any:
         basis = np.empty((n, n))  # the same, orthonormal in the metric of `inverse`
         tight = np.empty(n, np.int64)
         triangle = np.empty((n, n))  # dense = triangle basis
-        right = np.empty(n)
+        right, multiplier = np.empty(n), np.empty(n)
         for s in range(stamp * 0, size):
             for j in range(n):
                 at_bound = z[s, j] <= prepared.lower[j] or z[s, j] >= prepared.upper[j]
@@ -128,16 +137,16 @@ def _compile_vjp(stamp: int) -> Any:
                     basis[count, j] /= length
                 tight[count] = i
                 count += 1
-            # The multipliers of the adjoint: (A D^-1 A')^-1 A D^-1 g with A = triangle basis.
+            # v = (A D^-1 A')^-1 A D^-1 g, and -l the same of D (y - yhat), with A = triangle basis.
             for t in range(count):
-                right[t] = 0.0
+                right[t] = multiplier[t] = 0.0
                 for j in range(n):
                     if free[j]:
                         right[t] += basis[t, j] * inverse[j] * gradient[s, j]
-            for t in range(count - 1, -1, -1):
-                for c in range(t + 1, count):
-                    right[t] -= triangle[c, t] * right[c]
-                right[t] /= triangle[t, t]
+                        if j < outputs:
+                            multiplier[t] -= basis[t, j] * (z[s, j] - yhat[s, j])
+            solve_transposed(triangle, count, right)
+            solve_transposed(triangle, count, multiplier)
             for t in range(count):
                 i = tight[t]
                 to_bound[s, i] += right[t]
@@ -145,6 +154,12 @@ def _compile_vjp(stamp: int) -> Any:
                     gradient[s, j] -= right[t] * dense[t, j]
                     if place[i] >= 0:
                         to_varying[s, place[i], j] -= right[t] * z[s, j]
+            for t in range(count):  # the gradient is D u by now
+                if place[tight[t]] >= 0:
+                    for j in range(n):
+                        if free[j]:
+                            along = inverse[j] * gradient[s, j]
+                            to_varying[s, place[tight[t]], j] -= multiplier[t] * along
             for j in range(outputs):
                 if free[j] or follows[j]:
                     to_yhat[s, j] = gradient[s, j]
@@ -153,6 +168,15 @@ def _compile_vjp(stamp: int) -> Any:
 
 
 _vjp = _compile_vjp(source_stamp("solve/exact/_jacobian", "solve/exact/_face"))
+
+
+@jit
+def solve_transposed(triangle, size, right):
+    """Solves `triangle' x = right` in place, for a lower triangle."""
+    for t in range(size - 1, -1, -1):
+        for c in range(t + 1, size):
+            right[t] -= triangle[c, t] * right[c]
+        right[t] /= triangle[t, t]
 
 
 @jit
