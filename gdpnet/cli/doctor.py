@@ -137,7 +137,7 @@ def _check_threads() -> Check:
     try:
         import torch
 
-        from gdpnet.solve._threads import cores, workers_of
+        from gdpnet.threads import cores, workers_of
     except Exception:  # told above already
         return Check("threads", True, f"{os.cpu_count() or 1} cores", core=False)
     told = f"{cores()} cores, torch uses {torch.get_num_threads()}, gdpnet {workers_of(None)}"

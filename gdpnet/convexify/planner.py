@@ -11,13 +11,13 @@ import networkx as nx
 import numpy as np
 import torch
 
+from gdpnet.checks import check_choice, check_count
 from gdpnet.convexify._sampled import Sampled
 from gdpnet.convexify.graph import draw_samples, graph_of
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.errors import InputError, RuleError
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import check_choice, check_count
 
 # Samples that are looked at, and those of them on which candidates are compared.
 _SAMPLES, _COMPARED = 512, 64

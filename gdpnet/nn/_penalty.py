@@ -11,12 +11,12 @@ import networkx as nx
 import torch
 from torch import nn
 
+from gdpnet.checks import check_choice
 from gdpnet.errors import InputError, RuleError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules._data import RuleData
 from gdpnet.rules._table import RowValues
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import check_choice
 
 # Choices of disjuncts that logic allows are all compared, for every sample; not more than this.
 _MOST_CHOICES = 10_000

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import Status, project
-from gdpnet.solve._arguments import check_tolerance
 
 try:
     from torchmetrics import Metric

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
 from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, series
 from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import check_tolerance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

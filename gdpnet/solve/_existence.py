@@ -20,7 +20,7 @@ from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve import _disjunctive
 from gdpnet.solve._linear import Outcome
 from gdpnet.solve._sample import Sample
-from gdpnet.solve._threads import in_threads
+from gdpnet.threads import in_threads
 
 _ALL = slice(None)
 

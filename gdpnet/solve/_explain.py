@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from gdpnet.checks import weights_of
 from gdpnet.rules import _describe
 from gdpnet.rules._atoms import format_number
 from gdpnet.rules._explain import ActiveRule, Explanation, Move, TightRow
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import weights_of
 from gdpnet.solve._project import project
 from gdpnet.solve._projector import TOLERANCE
 from gdpnet.solve._results import SOLVER_NAMES

@@ -21,8 +21,8 @@ from gdpnet.solve._nearest import nearest
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
 from gdpnet.solve._steps import smallest_row
-from gdpnet.solve._threads import workers_of
 from gdpnet.solve.status import Status
+from gdpnet.threads import workers_of
 
 SOLVERS: dict[str, Solver] = {"milp": _highs.solve, "milp:gurobi": _gurobi.solve}
 

@@ -25,9 +25,9 @@ from gdpnet.solve._instance import Instance
 from gdpnet.solve._milp import acceptance
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
-from gdpnet.solve._threads import workers_of
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
 from gdpnet.solve.status import Status
+from gdpnet.threads import workers_of
 
 if TYPE_CHECKING:
     from gdpnet.solve.lifted import LiftedEngine

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.errors import InputError
 from gdpnet.rules._batch import Batch, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
-from gdpnet.solve._arguments import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.solve._project import project
 from gdpnet.solve.proof._check import UnprovedError, walk
 from gdpnet.solve.proof._instance import Instance, Number

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gdpnet._extras import need
+from gdpnet.checks import check_choice, check_count
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._arguments import check_choice, check_count
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status

@@ -7,7 +7,7 @@ import gurobipy
 import pytest
 
 from gdpnet.cli.doctor import _check_gurobi
-from gdpnet.solve._threads import cores, workers_of
+from gdpnet.threads import cores, workers_of
 from tests.cli._calls import run
 
 

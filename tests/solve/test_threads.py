@@ -11,7 +11,7 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet.solve import _threads
+from gdpnet import threads
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def settings(monkeypatch: pytest.MonkeyPatch):
 )
 def test_neither_the_mask_nor_torchs_setting_is_exceeded(settings, mask, torchs, expected) -> None:
     settings(mask, torchs)
-    assert _threads.cores() == (mask or 96)
-    assert _threads.workers_of(None) == expected
-    assert _threads.workers_of(7) == 7  # as asked for
+    assert threads.cores() == (mask or 96)
+    assert threads.workers_of(None) == expected
+    assert threads.workers_of(7) == 7  # as asked for
 
 
 def test_the_mask_of_this_process() -> None:
@@ -43,10 +43,10 @@ def test_the_mask_of_this_process() -> None:
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(before)})
-        assert _threads.cores() == 1
+        assert threads.cores() == 1
     finally:
         os.sched_setaffinity(0, before)
-    assert _threads.cores() == len(before)
+    assert threads.cores() == len(before)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_solver_asks(settings, monkeypatch, solver, relaxation) -> None:
     m.y = pyo.Var(bounds=(0, 10))
     m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
+    monkeypatch.setattr(threads, "_WORTH_THREADS", 0.0)
     started: list[threading.Thread] = []
     start = threading.Thread.start
     monkeypatch.setattr(

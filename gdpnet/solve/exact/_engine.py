@@ -11,7 +11,6 @@ import numpy as np
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._instance import Instance as Instance
 from gdpnet.solve._results import Options
-from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._dictionary import ACCEPTED
@@ -22,6 +21,7 @@ from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_progr
 from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
+from gdpnet.threads import in_threads
 
 
 class Solved(NamedTuple):

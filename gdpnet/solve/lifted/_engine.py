@@ -12,7 +12,6 @@ import numpy as np
 from gdpnet.convexify.program._blocks import Layout
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._threads import in_threads
 from gdpnet.solve.exact._engine import Instance
 from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.lifted._jacobian import Problem, vjp
@@ -27,6 +26,7 @@ from gdpnet.solve.lifted._tables import (
     largest,
     sources,
 )
+from gdpnet.threads import in_threads
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau, where it gets
 # the compact form of the program: both take 30 ms a sample at 670 to 860 columns.

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from gdpnet.checks import check_choice
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import InputError
 from gdpnet.nn.layer import ProjectionLayer
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity import QP
-from gdpnet.solve._arguments import check_choice
 from gdpnet.study.training._order import planned_order
 
 LOSSES = ("plain", "penalty", "projected")
