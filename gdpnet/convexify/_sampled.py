@@ -13,12 +13,12 @@ import torch
 from gdpnet.convexify.program._products import products as products_of
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
-from gdpnet.rules._data import Clause, Rule, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.data import Clause, Rule, RuleData
+from gdpnet.ir.linear import Coefficient
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
-    from gdpnet.solve._instance import Instance
+    from gdpnet.ir.instance import Instance
     from gdpnet.solve.exact import ExactEngine
     from gdpnet.solve.projection import Projection
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gdpnet.convexify._sampled import Sampled
 from gdpnet.errors import InputError, RuleError
-from gdpnet.rules._batch import as_array, as_batch
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.batch import as_array, as_batch
+from gdpnet.ir.data import RuleData
 from gdpnet.rules.model import RuleModel
 
 SAMPLES = 200

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gdpnet.errors import InputError
-from gdpnet.rules import _atoms, _describe
-from gdpnet.rules._data import Clause, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir import atoms
+from gdpnet.ir.data import Clause, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.rules import _describe
 from gdpnet.rules.model import RuleModel
 
 # Corners of polytopes are listed in as many dimensions.
@@ -131,7 +132,7 @@ def _rule(data: RuleData, name: str, index: int) -> dict[str, Any]:
         disjuncts = [
             f"({text})" if " and " in text or " or " in text else text for text in disjuncts
         ]
-    known = [_atoms.text(tree, data.inputs, parent) for tree in trees if tree is not None]
+    known = [atoms.text(tree, data.inputs, parent) for tree in trees if tree is not None]
     return {
         "name": name,
         "clause": index,

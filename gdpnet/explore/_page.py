@@ -13,7 +13,7 @@ import torch
 
 from gdpnet.errors import InputError
 from gdpnet.explore._model import model_of
-from gdpnet.rules._batch import as_batch
+from gdpnet.ir.batch import as_batch
 from gdpnet.rules.model import RuleModel
 
 # In the order in which the page reads them.

@@ -13,9 +13,9 @@ from torch import nn
 
 from gdpnet.checks import check_choice
 from gdpnet.errors import InputError, RuleError
-from gdpnet.rules._batch import as_batch
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._table import RowValues
+from gdpnet.ir.batch import as_batch
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.table import RowValues
 from gdpnet.rules.model import RuleModel
 
 # Choices of disjuncts that logic allows are all compared, for every sample; not more than this.

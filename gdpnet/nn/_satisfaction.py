@@ -8,7 +8,7 @@ import torch
 
 from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
-from gdpnet.rules._batch import as_batch
+from gdpnet.ir.batch import as_batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import Status, project
 

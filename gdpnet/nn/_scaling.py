@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from gdpnet.errors import InputError
-from gdpnet.rules._batch import as_double, knows_float64
+from gdpnet.ir.batch import as_double, knows_float64
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 

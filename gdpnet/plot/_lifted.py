@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from gdpnet.errors import InputError
+from gdpnet.ir.atoms import format_number
+from gdpnet.ir.batch import as_batch
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
 from gdpnet.plot._style import BLUE, GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted
-from gdpnet.rules._atoms import format_number
-from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

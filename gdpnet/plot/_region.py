@@ -11,6 +11,8 @@ import numpy as np
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
+from gdpnet.ir.atoms import format_number
+from gdpnet.ir.batch import as_batch
 from gdpnet.plot._polygons import outline
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
 from gdpnet.plot._style import (
@@ -24,8 +26,6 @@ from gdpnet.plot._style import (
     counted,
     series,
 )
-from gdpnet.rules._atoms import format_number
-from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

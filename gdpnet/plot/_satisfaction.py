@@ -10,8 +10,8 @@ import torch
 
 from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
+from gdpnet.ir.batch import as_batch
 from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, series
-from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from gdpnet.convexify.program._products import products
 from gdpnet.convexify.program._program import Program, complete
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import InputError, RuleError
+from gdpnet.ir.batch import as_batch
 from gdpnet.plot._polygons import shadow, without_covered
-from gdpnet.rules._batch import as_batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _highs
 from gdpnet.solve._linear import LinearProgram

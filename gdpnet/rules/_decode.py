@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gdpnet.errors import RuleError
-from gdpnet.rules import _atoms
-from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir import atoms
+from gdpnet.ir.data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.table import refuse_huge
 from gdpnet.rules._parts import Part
-from gdpnet.rules._table import refuse_huge
 
 # What stands in a file for a condition that is a Python function.
 FUNCTION = "function"
@@ -99,33 +99,33 @@ def _row(part: Part, columns: int, inputs: int) -> Row:
 
 
 def _coefficient(parts: list[Part], inputs: int) -> Coefficient:
-    atoms: dict[_atoms.Tree, float] = {}
+    multipliers: dict[atoms.Tree, float] = {}
     for part in parts[1:]:
         multiplier, tree = part.list(2)
         atom = _tree(tree, inputs)
-        if atom in atoms:
+        if atom in multipliers:
             part.refuse("the same expression stands twice in one coefficient")
-        atoms[atom] = multiplier.number()
-    return Coefficient(parts[0].number(), atoms)
+        multipliers[atom] = multiplier.number()
+    return Coefficient(parts[0].number(), multipliers)
 
 
-def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> _atoms.Tree:
-    """An expression (or condition) of the inputs; only what `_atoms` knows."""
-    if depth > _atoms.DEEPEST:
-        part.refuse(f"nested more than {_atoms.DEEPEST} deep")
+def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> atoms.Tree:
+    """An expression (or condition) of the inputs; only what `atoms` knows."""
+    if depth > atoms.DEEPEST:
+        part.refuse(f"nested more than {atoms.DEEPEST} deep")
     members = part.list()
     kind = members[0].value if members else None
-    known = kind.__class__ is str and kind in _atoms.KINDS
-    if not known or (kind in _atoms.CONDITIONS) != condition:
+    known = kind.__class__ is str and kind in atoms.KINDS
+    if not known or (kind in atoms.CONDITIONS) != condition:
         part.refuse(f"not {'a condition' if condition else 'an expression'}: {str(kind)[:40]!r}")
     arguments = members[1:]
-    expected = _atoms.arity(str(kind))
+    expected = atoms.arity(str(kind))
     if len(arguments) != expected if expected is not None else not arguments:
         part.refuse(f"wrong number of arguments of '{kind}': {len(arguments)}")
     if kind == "input":
         return ("input", arguments[0].index(inputs, "input"))
     if kind == "number":
-        return _atoms.number(arguments[0].number())
+        return atoms.number(arguments[0].number())
     logical = [kind in ("and", "or", "not")] * len(arguments)
     if kind == "if":
         logical[0] = True

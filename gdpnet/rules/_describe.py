@@ -7,15 +7,16 @@ from html import escape
 from itertools import islice
 from typing import Any
 
-from gdpnet.rules import _atoms, _logic_text
-from gdpnet.rules._data import Clause, Column, Condition, Row, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir import atoms
+from gdpnet.ir.data import Clause, Column, Condition, Row, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.rules import _logic_text
 
 _LONGEST = 12  # entries of a list shown before it is cut
 _LONGEST_ROW = 24  # terms of a row
 _LONG_SECTION = 60  # entries of a section; of a longer one the first are shown
 _SHOWN = 20
-_AND = 2  # precedence of `and` in `_atoms.text`
+_AND = 2  # precedence of `and` in `atoms.text`
 
 
 def as_text(data: RuleData) -> str:
@@ -127,7 +128,7 @@ def _column(column: Column) -> str:
 def _interval(name: str, low: float, high: float) -> str:
     if low == -float("inf") and high == float("inf"):
         return name
-    return f"{name} in [{_atoms.format_number(low)}, {_atoms.format_number(high)}]"
+    return f"{name} in [{atoms.format_number(low)}, {atoms.format_number(high)}]"
 
 
 def _cut(entries: Iterable[str]) -> str:
@@ -213,19 +214,19 @@ def _term(data: RuleData, coefficient: Coefficient, name: str) -> str:
     if coefficient.is_number:
         if abs(coefficient.number) == 1.0:
             return name if coefficient.number > 0 else f"-{name}"
-        return f"{_atoms.format_number(coefficient.number)}*{name}"
-    return f"{_atoms.text(coefficient.tree(), data.inputs, parent=6)}*{name}"
+        return f"{atoms.format_number(coefficient.number)}*{name}"
+    return f"{atoms.text(coefficient.tree(), data.inputs, parent=6)}*{name}"
 
 
 def _coefficient(data: RuleData, coefficient: Coefficient) -> str:
-    return _atoms.text(coefficient.tree(), data.inputs)
+    return atoms.text(coefficient.tree(), data.inputs)
 
 
 def _condition(data: RuleData, condition: Condition, parent: int) -> str:
     if condition.tree is None:
         name = getattr(condition.function, "__name__", "function")
         return f"{name}(x)"
-    return _atoms.text(condition.tree, data.inputs, parent)
+    return atoms.text(condition.tree, data.inputs, parent)
 
 
 def _wrapped(text: str) -> str:

@@ -18,10 +18,11 @@ from pyomo.core.expr import logical_expr, numeric_expr, relational_expr
 from pyomo.core.expr.numvalue import NumericConstant
 
 from gdpnet.errors import RuleError
-from gdpnet.rules import _associations, _atoms
-from gdpnet.rules._atoms import Tree
-from gdpnet.rules._linear import Coefficient, LinearForm
-from gdpnet.rules._logic import Proposition
+from gdpnet.ir import atoms
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.linear import Coefficient, LinearForm
+from gdpnet.ir.logic import Proposition
+from gdpnet.rules import _associations
 
 
 class ExpressionReader:
@@ -172,7 +173,7 @@ class ExpressionReader:
 
     def _function(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         name = expression.getname()
-        if name not in _atoms.FUNCTIONS:
+        if name not in atoms.FUNCTIONS:
             raise RuleError(f"{owner}: the function '{name}' of the inputs is not known.")
         return _atom((name, *_constants(expression, forms, owner)), owner)
 
@@ -183,8 +184,8 @@ class ExpressionReader:
     def _if(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         condition = self.condition(expression.args[0], owner)
         chosen, other = forms
-        if condition in (_atoms.TRUE, _atoms.FALSE):
-            return chosen if condition == _atoms.TRUE else other
+        if condition in (atoms.TRUE, atoms.FALSE):
+            return chosen if condition == atoms.TRUE else other
 
         # Coefficient by coefficient, so that the branch not taken is not even evaluated: its
         # values may be NaN there.
@@ -225,7 +226,7 @@ class ExpressionReader:
         """A condition over the inputs, of which `depth` levels were read already."""
         _refuse_deep(depth, owner, "condition")
         if expression.__class__ in native_logical_types:
-            return _atoms.TRUE if expression else _atoms.FALSE
+            return atoms.TRUE if expression else atoms.FALSE
         if isinstance(expression, relational_expr.RangedExpression):
             low, body, high = (self._input_tree(a, owner, expression) for a in expression.args)
             first, second = ("<" if strict else "<=" for strict in _strictness(expression))
@@ -357,9 +358,9 @@ def _constants(expression: Any, forms: list[LinearForm], owner: str) -> list[Tre
 def _atom(tree: Tree, owner: str) -> LinearForm:
     """A tree as a form; computed at once where no input stands in it."""
     _refuse_unusable(tree, owner)
-    if not _atoms.inputs_of(tree):
+    if not atoms.inputs_of(tree):
         empty = torch.zeros(1, 0, dtype=torch.float64)
-        return LinearForm(Coefficient(float(_atoms.Evaluator(empty)(tree)[0])))
+        return LinearForm(Coefficient(float(atoms.Evaluator(empty)(tree)[0])))
     return LinearForm(Coefficient.of(tree))
 
 
@@ -372,9 +373,9 @@ def _checked(form: LinearForm, owner: str) -> LinearForm:
 
 
 def _refuse_unusable(tree: Tree, owner: str) -> None:
-    if _atoms.too_deep(tree):
+    if atoms.too_deep(tree):
         raise _deep(owner, "expression of the inputs")
-    if not _atoms.is_finite(tree):
+    if not atoms.is_finite(tree):
         raise RuleError(
             f"{owner}: an expression of the inputs holds infinity or NaN as a constant. Leave out "
             "the bound or condition that says nothing, or write a large number."
@@ -382,7 +383,7 @@ def _refuse_unusable(tree: Tree, owner: str) -> None:
 
 
 def _refuse_deep(depth: int, owner: str, what: str) -> None:
-    if depth > _atoms.DEEPEST:
+    if depth > atoms.DEEPEST:
         raise _deep(owner, what)
 
 
@@ -395,7 +396,7 @@ def _deep(owner: str, what: str) -> RuleError:
         "proposition": "Give its parts names: BooleanVars that are equivalent to them",
     }
     return RuleError(
-        f"{owner}: the {what} is nested more than {_atoms.DEEPEST} deep. {instead[what]}."
+        f"{owner}: the {what} is nested more than {atoms.DEEPEST} deep. {instead[what]}."
     )
 
 
@@ -403,7 +404,7 @@ def _relation(kind: str, left: Tree, right: Tree) -> Tree:
     if left[0] == right[0] == "number":
         a, b = left[1], right[1]
         holds = {"<=": a <= b, "<": a < b, "==": a == b}[kind]
-        return _atoms.TRUE if holds else _atoms.FALSE
+        return atoms.TRUE if holds else atoms.FALSE
     return (kind, left, right)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gdpnet.errors import RuleError
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _decode
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._linear import Coefficient
 from gdpnet.rules._parts import Damage
 
 FORMAT = "gdpnet rules"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import count
 from math import comb
 
-from gdpnet.rules._logic import ClauseWriter, Proposition
+from gdpnet.ir.logic import ClauseWriter, Proposition
 
 Clauses = Sequence[tuple[int, ...]]
 

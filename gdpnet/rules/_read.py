@@ -20,11 +20,11 @@ from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 from pyomo.network import Port
 
 from gdpnet.errors import RuleError
+from gdpnet.ir.data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.ir.linear import LinearForm
+from gdpnet.ir.logic import ClauseWriter
 from gdpnet.rules._associations import binary_of, identity, known_value, representative
-from gdpnet.rules._data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
 from gdpnet.rules._expressions import ExpressionReader, NonlinearError
-from gdpnet.rules._linear import LinearForm
-from gdpnet.rules._logic import ClauseWriter
 
 logger = logging.getLogger("gdpnet")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gdpnet.errors import RuleError
-from gdpnet.rules._atoms import DEEPEST
+from gdpnet.ir.atoms import DEEPEST
 
 # Writing a formula as one Disjunction multiplies; beyond this it is a mistake, not a rule.
 _MOST_DISJUNCTS = 4096

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gdpnet.errors import InputError, RuleError
+from gdpnet.ir.atoms import Evaluator
+from gdpnet.ir.batch import Batch, as_batch, as_tensor, name_rows
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.satisfaction import Satisfaction
+from gdpnet.ir.table import RowTable, RowValues
 from gdpnet.rules import _describe, _files
-from gdpnet.rules._atoms import Evaluator
-from gdpnet.rules._batch import Batch, as_batch, as_tensor, name_rows
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._satisfaction import Satisfaction
-from gdpnet.rules._table import RowTable, RowValues
 
 if TYPE_CHECKING:
     from pyomo.core.base.block import BlockData

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from gdpnet.rules._batch import as_array, flat
+from gdpnet.ir.batch import as_array, flat
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from gdpnet.errors import SolverError
-from gdpnet.rules._data import Boolean
+from gdpnet.ir.data import Boolean
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import solve_search
 from gdpnet.solve._linear import Outcome

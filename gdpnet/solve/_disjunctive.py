@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gdpnet.rules._data import Boolean, Clause
+from gdpnet.ir.data import Boolean, Clause
 from gdpnet.solve import _highs
 from gdpnet.solve._clock import UNLIMITED, Clock
 from gdpnet.solve._linear import Answer, LinearProgram, Outcome, Solver

@@ -13,9 +13,9 @@ import torch
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
+from gdpnet.ir.instance import Instance
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _margin, _milp
-from gdpnet.solve._instance import Instance
 from gdpnet.solve._milp import Incumbent, literals_of
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
@@ -82,8 +82,8 @@ def warmup(relaxations: bool = False) -> None:
         >>> import gdpnet
         >>> gdpnet.warmup()
     """
-    from gdpnet.rules._data import Boolean, Clause, Column, Row, Rule, RuleData
-    from gdpnet.rules._linear import Coefficient
+    from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
+    from gdpnet.ir.linear import Coefficient
 
     if not AVAILABLE:
         raise SolverError("The exact engine needs numba, which is not installed.")

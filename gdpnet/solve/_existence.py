@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from gdpnet.errors import SolverError
-from gdpnet.rules._batch import Batch
-from gdpnet.rules._data import Clause
-from gdpnet.rules._logic import find_assignment
+from gdpnet.ir.batch import Batch
+from gdpnet.ir.data import Clause
+from gdpnet.ir.logic import find_assignment
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve import _disjunctive
 from gdpnet.solve._linear import Outcome

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.rules._data import Row, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.data import Row, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.steps import impossible
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Array, Options
-from gdpnet.solve._steps import impossible
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Solved

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from gdpnet.rules._batch import Batch
+from gdpnet.ir.batch import Batch
+from gdpnet.ir.steps import smallest_row
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _disjunctive, _existence, _gurobi, _highs
 from gdpnet.solve._clock import Clock
@@ -20,7 +21,6 @@ from gdpnet.solve._linear import Outcome, Solver
 from gdpnet.solve._nearest import nearest
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
-from gdpnet.solve._steps import smallest_row
 from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 

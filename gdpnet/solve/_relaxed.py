@@ -16,12 +16,12 @@ import numpy as np
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._layouts import Layouts, distinct, layouts_of
-from gdpnet.rules._batch import Batch
+from gdpnet.ir.batch import Batch
+from gdpnet.ir.instance import Instance
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
-from gdpnet.solve._instance import Instance
 from gdpnet.solve._milp import acceptance
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from gdpnet.rules._batch import Batch
+from gdpnet.ir.batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._exact import AVAILABLE, engine_of, solve
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results

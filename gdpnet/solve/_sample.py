@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gdpnet.rules._data import Clause
+from gdpnet.ir.data import Clause
+from gdpnet.ir.steps import off_step, power_of_two, steps
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import DisjunctiveProgram
-from gdpnet.solve._steps import off_step, power_of_two, steps
 
 
 def _steps(rules: RuleModel) -> list[tuple[int, float]]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.errors import SolverError
+from gdpnet.ir.steps import power_of_two
 from gdpnet.solve import _gurobi, _highs
-from gdpnet.solve._steps import power_of_two
 from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray

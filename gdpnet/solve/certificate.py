@@ -23,7 +23,7 @@ import torch
 
 from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.errors import InputError
-from gdpnet.rules._batch import Batch, as_batch, as_tensor, refuse_nonfinite
+from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
 from gdpnet.solve._project import project

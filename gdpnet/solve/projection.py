@@ -10,7 +10,7 @@ import torch
 
 from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.convexify.program._program import Sizes
-from gdpnet.rules._batch import Batch
+from gdpnet.ir.batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import SOLVER_NAMES, Results
 from gdpnet.solve.status import Status

@@ -14,7 +14,7 @@ import numpy as np
 from gdpnet._extras import need
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
-from gdpnet.rules._batch import as_batch
+from gdpnet.ir.batch import as_batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.status import Status

@@ -151,7 +151,7 @@ def test_random_rules(opened: Page) -> None:
 
 def test_expressions_of_the_inputs(opened: Page) -> None:
     """Every function and operation that a coefficient or a condition may have."""
-    from gdpnet.rules._atoms import FUNCTIONS, Evaluator
+    from gdpnet.ir.atoms import FUNCTIONS, Evaluator
 
     x = torch.tensor([[0.3, -1.7], [0.9, 2.2], [1.3, 0.0]], dtype=torch.float64)
     one, two = ("input", 0), ("input", 1)

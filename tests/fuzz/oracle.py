@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import gdpnet
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 from tests.fuzz.rational import INF, ZERO, Row, Whole, minimum
 
 Number = Fraction | float

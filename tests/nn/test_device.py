@@ -10,14 +10,14 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
+from gdpnet.ir import batch
 from gdpnet.nn import RulePenalty, RuleSatisfaction, with_rules
-from gdpnet.rules import _batch
 from tests.nn._device import ELSEWHERE, Elsewhere, Moves
 
 
 @pytest.fixture
 def without_float64(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_batch, "_WITHOUT_FLOAT64", (ELSEWHERE.type,))
+    monkeypatch.setattr(batch, "_WITHOUT_FLOAT64", (ELSEWHERE.type,))
     with Moves():
         yield
 
@@ -32,7 +32,7 @@ def rules() -> gdpnet.RuleModel:
     return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
 
 
-def batch(shape: tuple[int, ...] = (6,)) -> tuple[torch.Tensor, torch.Tensor]:
+def sampled(shape: tuple[int, ...] = (6,)) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     yhat = 12 * torch.rand(*shape, 2, generator=generator) - 1
     return yhat, torch.rand(*shape, 1, generator=generator) + 0.5
@@ -60,7 +60,7 @@ def test_outputs_and_gradients_are_those_of_the_cpu(
     layer = gdpnet.ProjectionLayer(rules, gradient=gradient)
     found = {}
     for where in ("cpu", ELSEWHERE):
-        yhat, x = (t.to(where).requires_grad_() for t in batch(shape))
+        yhat, x = (t.to(where).requires_grad_() for t in sampled(shape))
         y, info = layer(yhat, x, return_info=True)
         assert y.device == info.status.device == info.bound.device == torch.device(where)
         (y * y).sum().backward()
@@ -71,7 +71,7 @@ def test_outputs_and_gradients_are_those_of_the_cpu(
 
 def test_inputs_are_moved_to_the_predictions(rules, without_float64) -> None:
     layer = gdpnet.ProjectionLayer(rules)
-    yhat, x = batch()
+    yhat, x = sampled()
     expected = layer(yhat, x)
     assert torch.equal(back(layer(yhat.to(ELSEWHERE), x)), expected)
     assert torch.equal(back(layer(yhat.to(ELSEWHERE), x[0])), layer(yhat, x[0]))
@@ -84,7 +84,7 @@ def test_inputs_are_moved_to_the_predictions(rules, without_float64) -> None:
 
 
 def test_rules_are_measured(rules, without_float64) -> None:
-    yhat, x = batch()
+    yhat, x = sampled()
     there = yhat.to(ELSEWHERE)
     for inputs in (x, x.to(ELSEWHERE)):
         assert torch.equal(back(rules.satisfied(inputs, there)), rules.satisfied(x, yhat))
@@ -100,7 +100,7 @@ def test_rules_are_measured(rules, without_float64) -> None:
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 def test_penalty(rules, without_float64, reduction) -> None:
     penalty = RulePenalty(rules, reduction=reduction)
-    yhat, x = batch()
+    yhat, x = sampled()
     there = yhat.to(ELSEWHERE).requires_grad_()
     value = penalty(there, x.to(ELSEWHERE))
     assert torch.equal(back(value.detach()), penalty(yhat, x))
@@ -112,7 +112,7 @@ def test_penalty(rules, without_float64, reduction) -> None:
 
 def test_metric(rules, without_float64) -> None:
     metric = RuleSatisfaction(rules)
-    yhat, x = batch()
+    yhat, x = sampled()
     metric.update(yhat.to(ELSEWHERE), x.to(ELSEWHERE))
     assert metric.compute()["csat"].item() == rules.satisfied(x, yhat).float().mean().item()
 
@@ -136,7 +136,7 @@ def test_a_network_with_scales(rules, without_float64) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("of_x", ["cpu", "cuda"])
 def test_cuda(rules, of_x: str) -> None:
-    yhat, x = batch()
+    yhat, x = sampled()
     there = yhat.cuda().requires_grad_()
     y, info = gdpnet.ProjectionLayer(rules)(there, x.to(of_x), return_info=True)
     assert y.is_cuda

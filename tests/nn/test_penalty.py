@@ -17,9 +17,9 @@ import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
+from gdpnet.ir.data import RuleData
 from gdpnet.nn import RulePenalty
 from gdpnet.nn._penalty import soft_min
-from gdpnet.rules._data import RuleData
 from models.cooling import model as cooling
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules

@@ -13,7 +13,7 @@ import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
-from gdpnet.rules._atoms import DEEPEST
+from gdpnet.ir.atoms import DEEPEST
 
 DEEP = 5000
 

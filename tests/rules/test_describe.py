@@ -12,7 +12,7 @@ import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
-from gdpnet.rules import _atoms
+from gdpnet.ir import atoms
 
 
 def conditional() -> gdpnet.RuleModel:
@@ -327,9 +327,9 @@ A, B, C = ("input", 0), ("input", 1), ("input", 2)
     ],
 )  # fmt: skip
 def test_parentheses(tree: Any, expected: str) -> None:
-    assert _atoms.text(tree, ["a", "b", "c"]) == expected
+    assert atoms.text(tree, ["a", "b", "c"]) == expected
     functions = {"max": max, "exp": lambda v: torch.tensor(v, dtype=torch.float64).exp().item()}
     values = {"a": 3.0, "b": 2.0, "c": 2.0, "true": True, **functions}
     x = torch.tensor([[3.0, 2.0, 2.0]], dtype=torch.float64)
     # Python reads the text as the tree is evaluated.
-    assert eval(expected, {}, values) == pytest.approx(float(_atoms.Evaluator(x)(tree)))
+    assert eval(expected, {}, values) == pytest.approx(float(atoms.Evaluator(x)(tree)))

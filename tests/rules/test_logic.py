@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
-from gdpnet.rules._logic import ClauseWriter, Proposition, find_assignment
+from gdpnet.ir.logic import ClauseWriter, Proposition, find_assignment
 from gdpnet.rules._logic_text import propositions as recovered
 
 REPRODUCIBLE = settings(derandomize=True, deadline=None, database=None, max_examples=200)

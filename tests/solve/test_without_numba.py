@@ -16,8 +16,8 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
+from gdpnet.ir.instance import Instance
 from gdpnet.solve import _exact
-from gdpnet.solve._instance import Instance
 from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]

@@ -19,9 +19,9 @@ from gdpnet.convexify.transform import _walk
 from gdpnet.convexify.transform._provenance import get_src_disjuncts, of
 from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import RuleError
-from gdpnet.rules._atoms import Evaluator
-from gdpnet.rules._data import Row
-from gdpnet.rules._linear import Coefficient, LinearForm
+from gdpnet.ir.atoms import Evaluator
+from gdpnet.ir.data import Row
+from gdpnet.ir.linear import Coefficient, LinearForm
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from gdpnet.convexify.program._products import Product, products, propositions
 from gdpnet.convexify.program._relaxable import NO_LOGIC, Logic
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._logic import find_assignment
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.logic import find_assignment
 
 
 @dataclass(frozen=True)

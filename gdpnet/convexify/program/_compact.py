@@ -21,7 +21,7 @@ from gdpnet.convexify.program._blocks import Layout, Part, is_bound
 from gdpnet.convexify.program._products import Product
 from gdpnet.convexify.program._rows import ONE, Rows, Value
 from gdpnet.convexify.program._sparse import Array, SparseProgram
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 
 _MINUS = Value(-1.0)
 

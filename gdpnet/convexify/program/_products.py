@@ -8,8 +8,8 @@ from itertools import combinations
 
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
-from gdpnet.rules._data import Clause, RuleData
-from gdpnet.rules._logic import find_assignment
+from gdpnet.ir.data import Clause, RuleData
+from gdpnet.ir.logic import find_assignment
 
 # Beyond this the products of a cluster are not written down.
 MOST_PRODUCTS = 20_000

@@ -24,7 +24,7 @@ from gdpnet.convexify.program._blocks import ALWAYS, Layout, Part, is_bound
 from gdpnet.convexify.program._products import Product
 from gdpnet.convexify.program._rows import ONE, Rows, Value
 from gdpnet.convexify.program._sparse import Array, SparseProgram
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 
 
 @dataclass(frozen=True)

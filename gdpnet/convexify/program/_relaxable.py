@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, replace
 
 from gdpnet.errors import RuleError
-from gdpnet.rules._data import Boolean, Clause, Column, Row, Rule, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
+from gdpnet.ir.linear import Coefficient
 from gdpnet.rules.model import RuleModel
 
 MOST_VALUES = 16

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gdpnet.convexify.transform._intervals import Interval, interval, times
-from gdpnet.rules._atoms import Tree
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.linear import Coefficient
 
 
 class Room:

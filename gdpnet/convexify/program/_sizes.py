@@ -13,7 +13,7 @@ from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._layouts import Layouts
 from gdpnet.convexify.program._program import Sizes
 from gdpnet.errors import RuleError
-from gdpnet.rules._batch import as_batch
+from gdpnet.ir.batch import as_batch
 from gdpnet.rules.model import RuleModel
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from gdpnet.convexify.program._rows import Rows, Value
-from gdpnet.rules._data import RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.linear import Coefficient
 
 Array = np.ndarray
 

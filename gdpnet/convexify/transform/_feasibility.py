@@ -12,8 +12,8 @@ import torch
 from gdpnet.convexify.transform._intervals import Interval, interval, times
 from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import RuleError
-from gdpnet.rules import _atoms
-from gdpnet.rules._linear import Coefficient, LinearForm
+from gdpnet.ir import atoms
+from gdpnet.ir.linear import Coefficient, LinearForm
 
 _Row = tuple[float, dict[int, float], float]
 
@@ -107,7 +107,7 @@ class Feasibility:
         number = coefficient.number
         varying = {}
         for atom, multiplier in coefficient.atoms.items():
-            inputs = _atoms.inputs_of(atom)
+            inputs = atoms.inputs_of(atom)
             if any(id(self._reader.constants[k]) in self._ranges for k in inputs):
                 varying[atom] = multiplier
             else:
@@ -119,7 +119,7 @@ class Feasibility:
             )
         return number, varying
 
-    def _value(self, atom: _atoms.Tree, inputs: set[int], name: str) -> float:
+    def _value(self, atom: atoms.Tree, inputs: set[int], name: str) -> float:
         x = torch.zeros(1, len(self._reader.constants), dtype=torch.float64)
         for k in inputs:
             component = self._reader.constants[k]
@@ -130,7 +130,7 @@ class Feasibility:
                     "the transformation."
                 )
             x[0, k] = float(value)
-        return float(_atoms.Evaluator(x)(atom)[0])
+        return float(atoms.Evaluator(x)(atom)[0])
 
     # ---- columns -------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Feasibility:
             sides.append((low, high))
         return sides[0][0], sides[1][1]
 
-    def _interval(self, atom: _atoms.Tree) -> Interval:
+    def _interval(self, atom: atoms.Tree) -> Interval:
         ranges = []
         for component in self._reader.constants:
             given = self._ranges.get(id(component))
@@ -171,10 +171,10 @@ class Feasibility:
             ranges.append(given)
         return interval(atom, ranges)
 
-    def _atom(self, atom: _atoms.Tree) -> int:
+    def _atom(self, atom: atoms.Tree) -> int:
         return self._column(("atom", atom), *self._interval(atom))
 
-    def _product(self, atom: _atoms.Tree, index: int) -> int:
+    def _product(self, atom: atoms.Tree, index: int) -> int:
         bounds = times(self._interval(atom), self._bounds(index))
         return self._column(("product", atom, index), *bounds)
 

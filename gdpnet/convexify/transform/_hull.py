@@ -15,7 +15,7 @@ from pyomo.gdp.plugins.hull import Hull_Reformulation
 from gdpnet.convexify.transform import _walk
 from gdpnet.convexify.transform._symbolic import SymbolicReader, linear_expression
 from gdpnet.errors import RuleError
-from gdpnet.rules._linear import LinearForm
+from gdpnet.ir.linear import LinearForm
 
 _Sides = tuple[LinearForm | None, LinearForm, LinearForm | None]
 

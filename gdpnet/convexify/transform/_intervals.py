@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gdpnet.rules._atoms import Tree
+from gdpnet.ir.atoms import Tree
 
 Interval = tuple[float, float]
 
@@ -30,7 +30,7 @@ def interval(tree: Tree, ranges: Sequence[Interval]) -> Interval:
     """A range that contains every value of a tree; wide where nothing better is known.
 
     Args:
-        tree: an expression of `gdpnet.rules._atoms`.
+        tree: an expression of `gdpnet.ir.atoms`.
         ranges: range of each input.
     """
     low, high = _interval(tree, ranges)

@@ -14,7 +14,7 @@ from pyomo.gdp.disjunct import DisjunctionData
 from gdpnet.convexify.transform import _walk
 from gdpnet.convexify.transform._components import Groups
 from gdpnet.convexify.transform._symbolic import SymbolicReader
-from gdpnet.rules._logic import ClauseWriter, find_assignment
+from gdpnet.ir.logic import ClauseWriter, find_assignment
 
 Literals = tuple[int, ...]
 

@@ -15,8 +15,8 @@ from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunct, Disjunction
 
 from gdpnet.convexify.transform._symbolic import linear_expression, pyomo_expression
-from gdpnet.rules._data import Clause, Condition, Row, RuleData
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.data import Clause, Condition, Row, RuleData
+from gdpnet.ir.linear import Coefficient
 from gdpnet.rules.model import RuleModel, _called_condition
 
 
@@ -376,7 +376,7 @@ class _Together:
         self.conditions = conditions
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        from gdpnet.rules._atoms import Evaluator
+        from gdpnet.ir.atoms import Evaluator
 
         holds = torch.ones(len(x), dtype=torch.bool, device=x.device)
         evaluate = Evaluator(x)

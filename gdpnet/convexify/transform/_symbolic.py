@@ -17,10 +17,10 @@ from pyomo.core.expr.numeric_expr import (
     SumExpression,
 )
 
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.rules._associations import binary_of, identity, representative
-from gdpnet.rules._atoms import Tree
 from gdpnet.rules._expressions import ExpressionReader
-from gdpnet.rules._linear import Coefficient, LinearForm
 from gdpnet.rules.functions import maximum, minimum
 
 
@@ -144,7 +144,7 @@ def linear_expression(terms: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def pyomo_expression(tree: Tree, inputs: Sequence[Any]) -> Any:
-    """A tree of `gdpnet.rules._atoms` as a Pyomo expression.
+    """A tree of `gdpnet.ir.atoms` as a Pyomo expression.
 
     Args:
         tree: an expression or condition over the inputs.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gdpnet.rules._data import Clause, RuleData
+from gdpnet.ir.data import Clause, RuleData
 from gdpnet.solve.exact._arrays import Component
 from gdpnet.solve.exact._clauses import choose
 from gdpnet.solve.exact._dictionary import (

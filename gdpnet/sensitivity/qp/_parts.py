@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.qp._blocks import Path, new_path, solve_blocks, vjp_blocks
 from gdpnet.sensitivity.qp._newton import Newton, Shape, new_newton

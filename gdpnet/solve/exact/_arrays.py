@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import typeof
 
-from gdpnet.rules._data import Row, RuleData
-from gdpnet.rules._linear import Coefficient
-from gdpnet.solve._steps import impossible, power_of_two
+from gdpnet.ir.data import Row, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.steps import impossible, power_of_two
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._clauses import Logic
 from gdpnet.solve.exact._jit import Array

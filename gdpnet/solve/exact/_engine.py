@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet.ir.instance import Instance as Instance
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._instance import Instance as Instance
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import typeof
 
-from gdpnet.rules._atoms import Tree
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.data import RuleData
 from gdpnet.solve.exact._block import Block, unpack
 from gdpnet.solve.exact._jit import Array, jit, source_stamp
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from gdpnet.rules._data import Clause, RuleData
+from gdpnet.ir.data import Clause, RuleData
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._sample import Sample
 

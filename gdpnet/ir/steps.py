@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 from gdpnet.rules.model import RuleModel
 
 # Beyond this, whole coefficients are not told from rounded ones.

@@ -22,8 +22,8 @@ from functools import cached_property
 
 import torch
 
-from gdpnet.rules._atoms import Tree
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.linear import Coefficient
 
 
 @dataclass(frozen=True)

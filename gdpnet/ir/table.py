@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from gdpnet.errors import RuleError
-from gdpnet.rules._atoms import Evaluator, Tree
-from gdpnet.rules._data import Row
-from gdpnet.rules._linear import Coefficient
+from gdpnet.ir.atoms import Evaluator, Tree
+from gdpnet.ir.data import Row
+from gdpnet.ir.linear import Coefficient
 
 
 @dataclass(frozen=True)

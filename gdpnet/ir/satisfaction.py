@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from gdpnet.rules._data import RuleData
+from gdpnet.ir.data import RuleData
 
 
 class Satisfaction:

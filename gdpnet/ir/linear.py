@@ -1,6 +1,6 @@
 """Linear forms whose coefficients depend on the inputs.
 
-A coefficient is `number + sum(multiplier * atom)`, an atom being a tree of `_atoms` that is not
+A coefficient is `number + sum(multiplier * atom)`, an atom being a tree of `atoms` that is not
 itself a sum or a multiple. That splits a matrix into a constant part and a fixed sparse map of
 the atoms, so that a batch costs one evaluation of each atom.
 """
@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gdpnet.rules import _atoms
-from gdpnet.rules._atoms import Tree
+from gdpnet.ir import atoms
+from gdpnet.ir.atoms import Tree
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class Coefficient:
         """The coefficient as one tree."""
         parts: list[Tree] = []
         for atom, multiplier in self.atoms.items():
-            factor = _atoms.number(multiplier)
+            factor = atoms.number(multiplier)
             parts.append(atom if multiplier == 1.0 else ("product", factor, atom))
         if self.number != 0.0 or not parts:
-            parts.append(_atoms.number(self.number))
+            parts.append(atoms.number(self.number))
         return parts[0] if len(parts) == 1 else ("sum", *parts)
 
 

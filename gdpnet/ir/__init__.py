@@ -1,0 +1,13 @@
+"""Rules as data: plain rows, clauses and coefficients, evaluated for batches; no Pyomo, no solver.
+
+| module | what is in it |
+|---|---|
+| `data` | columns, rows, booleans, clauses, rules |
+| `linear`, `atoms` | coefficients that depend on the inputs, and their evaluation |
+| `table` | the rows of a model as tensors |
+| `instance` | the rules at a batch of inputs, as numpy arrays |
+| `satisfaction` | residuals of disjuncts, rules and globals |
+| `logic` | propositions as clauses, and truth values for them |
+| `steps` | units of rows, and equalities between integers |
+| `batch` | arguments `x` and `y` in one shape |
+"""
