@@ -29,6 +29,7 @@ UNSOLVED = getattr(Status, "UNSOLVED", None)
 # What rounding alone decides is asked of the engine only.
 _ROUNDED = ("float32", "float16", "large_predictions")
 _MILP_EVERY = 5
+_SECONDS = 5.0  # for a MILP, and for a certificate
 
 
 @dataclass
@@ -144,7 +145,7 @@ def _modes(name: str, seed: int, rules: gdpnet.RuleModel) -> Iterator[tuple[str,
     yield "nearest", Check({"on_conflict": "nearest", "threads": 1}, _least_broken, most=1)
     yield "certificate", Check({"threads": 1}, _certificate, most=1)
     if seed % _MILP_EVERY == 0:
-        keywords = {"solver": "milp", "threads": 1, "time_limit": 20.0}
+        keywords = {"solver": "milp", "threads": 1, "time_limit": _SECONDS}
         yield "milp", Check(keywords, _nearest_point, most=2)
 
 
@@ -334,7 +335,7 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     if answer.status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
         return
     try:
-        proof = gdpnet.certify(case.rules, x, yhat, weights=case.weights, time_limit=20.0)
+        proof = gdpnet.certify(case.rules, x, yhat, weights=case.weights, time_limit=_SECONDS)
     except SolverError:
         yield _UNFINISHED
         return
