@@ -147,16 +147,9 @@ def marker_rules(
         MarkerRules: 1 rule, 3 classes, genes in .raw, or X where there is none
           B cells: mean(MS4A1, CD79A) >= 1 -> B cells >= 0.5
         >>> killers = MarkerRule("NKG7", ["NK cells", "CD8 T cells"], rho=0.6)
-        >>> marker_rules([killers], classes, tau=1.5).rules
-        RuleModel: 1 rule, 3 outputs, 1 input, 1 global constraint
-          outputs
-            p[B cells] in [0, 1], p[NK cells] in [0, 1], p[CD8 T cells] in [0, 1]
-          inputs
-            expression[NKG7]
-          always
-            total: p[B cells] + p[NK cells] + p[CD8 T cells] == 1
-          rules
-            marker[NKG7]: if expression[NKG7] >= 1.5: p[NK cells] >= 0.6 or p[CD8 T cells] >= 0.6
+        >>> marker_rules([killers], classes, tau=1.5)
+        MarkerRules: 1 rule, 3 classes, genes in .raw, or X where there is none
+          NKG7: NKG7 >= 1.5 -> NK cells or CD8 T cells >= 0.6
     """
     known = _names(classes, "classes")
     drafts = list(_read(markers))

@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 logger = logging.getLogger("gdpnet")
 
+BESIDE = "gdpnet solver"
+"""Name of the threads that solvers run in."""
+
 _LOOK = 0.05  # seconds between two looks at the clock
 _GRACE = 0.3  # seconds that a solver has to stop once it was asked to
 
@@ -74,7 +77,7 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
         finally:
             done.set()
 
-    thread = threading.Thread(target=work, daemon=True, name="gdpnet solver")
+    thread = threading.Thread(target=work, daemon=True, name=BESIDE)
     thread.start()
     try:
         while not done.wait(_LOOK):

@@ -21,12 +21,16 @@ from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine
+    from gdpnet.solve.exact import ExactEngine, Solved
 
 logger = logging.getLogger("gdpnet")
 
 ENGINE_SHARE = 0.5
 """Of a sample's time limit; the rest is for the MILP that takes over."""
+
+_LARGE = 1e5  # predictions beside which rounding may keep rows from holding
+LOST = 1e-15
+"""What adding up a row loses of its terms, relative."""
 
 _EXACT = SOLVER_NAMES.index("exact")
 _PROJECTED = int(Status.PROJECTED)
@@ -171,6 +175,7 @@ def solve(
         solved=solved,
         replay=lambda: engine.project(instance, yhat, searched, detailed=True),
     )
+    _forgive_rounding(engine, results, solved, yhat, searched)
     rest = results.status > _PROJECTED
     if solved.unproved is not None:
         results.least_norm = ~solved.unproved & ~rest
@@ -183,7 +188,7 @@ def solve(
     close = _margin.doubtful(rules, x, yhat, np.flatnonzero(conflict), searched)
     conflict[close] = False
     rest[close] = True
-    results.unfinished = rest
+    results.unfinished = results.unfinished | rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
         from gdpnet.solve.exact import NODE_LIMIT
@@ -206,3 +211,30 @@ def solve(
         proved = (solved.status == NODE_LIMIT) & (results.status == Status.LIMIT)
         results.value[proved] = np.maximum(results.value, solved.bound)[proved]
     return results
+
+
+def _forgive_rounding(
+    engine: ExactEngine, results: Results, solved: Solved, yhat: Array, options: Options
+) -> None:
+    """Search again where arithmetic failed beside large numbers, rounding forgiven.
+
+    What comes out is judged on the numbers that are returned, as all of them are.
+    """
+    from gdpnet.solve.exact import NUMERICAL, SOLVED
+
+    failed = np.flatnonzero((solved.status == NUMERICAL) & (np.abs(yhat).max(1) > _LARGE))
+    if not len(failed):
+        return
+    assert results.instance is not None
+    again = engine.project(
+        results.instance.take(failed), yhat[failed], options._replace(lost=LOST, tie="vertex")
+    )
+    found = again.status == SOLVED
+    own = failed[found]
+    solved.z[own], results.value[own] = again.z[found], again.distance[found]
+    results.y[own] = again.z[found, : yhat.shape[1]]
+    results.assignment[own] = again.assignment[found]
+    results.status[own] = Status.PROJECTED
+    unfinished = np.zeros(len(yhat), dtype=bool)
+    unfinished[own] = True
+    results.unfinished = unfinished

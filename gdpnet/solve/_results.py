@@ -35,6 +35,7 @@ class Options(NamedTuple):
         threads: or None to choose.
         nearest: where rules contradict, break them as little as possible.
         tie: "vertex" or "least_norm".
+        lost: what adding up a row may lose of its terms beside large predictions, relative.
         detailed: keep the exact engine's final dictionaries, for derivatives.
         dtype: type of the caller's predictions.
     """
@@ -46,6 +47,7 @@ class Options(NamedTuple):
     threads: int | None = None
     nearest: bool = False
     tie: str = "vertex"
+    lost: float = 0.0
     detailed: bool = False
     dtype: torch.dtype = torch.float64
 

@@ -10,8 +10,9 @@ they were broken, and half a unit in the last place of their terms,
 
 until the rounded point holds. The distance grows by at most the sum of the tight rows' multipliers
 times these margins, unless the nearest set has no inside at all (`c <= 0.4` and `c >= 0.4`, and no
-number of the caller's type is 0.4): then the nearest set that has one is taken. Equalities have no
-room to tighten, and rows of whole numbers need none.
+number of the caller's type is 0.4): then the nearest set that has one is taken. Rows of whole
+numbers need no margin, and equalities leave no room for one: their columns are rounded to a grid so
+coarse that sums are exact, all but one, which is computed from the others.
 
 With strict=True rows hold with tolerance 0 (equalities within a few units in the last place), else
 within the tolerance of the type.
@@ -28,7 +29,7 @@ import torch
 
 from gdpnet.ir.batch import Batch
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve._exact import AVAILABLE, engine_of, solve
+from gdpnet.solve._exact import AVAILABLE, LOST, engine_of, solve
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
@@ -81,7 +82,10 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
         return
     by_engine = results.solved is not None
     z = results.solved.z if results.solved is not None else results.y
-    at_risk = reach.at_risk(z if by_engine else results.y, options)
+    # The search had to do with the prediction's size as well.
+    size = np.abs(z)
+    size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
+    at_risk = reach.at_risk(size, options)
     at_risk &= np.isin(results.status, _ANSWERED) & ~results.missing
     if not at_risk.any():
         return
@@ -214,8 +218,7 @@ def _enforce(
     engine = engine_of(rules)
     results.y = results.y.copy()
     for round_ in range(_ROUNDS + 1):
-        inside = check.rounded(z)
-        found = check(rest, inside, assignment)
+        inside, found = check.mended(rest, check.rounded(z), assignment)
         good = rest[found.holds]
         results.y[good] = inside[found.holds, :d]
         results.assignment[good] = assignment[found.holds]
@@ -224,8 +227,9 @@ def _enforce(
         settled = results.status[good] != Status.LIMIT
         results.status[good[moved & settled]] = Status.PROJECTED
         held.append(good)
-        if round_ == 0:
+        if round_ == 0:  # what stays if nothing better is found
             broken = found.size
+            results.y[rest] = inside[:, :d]
         broken[place[found.holds]] = 0.0
         left = ~found.holds
         rest, place, passed = rest[left], place[left], passed[left]
@@ -234,7 +238,8 @@ def _enforce(
             break
         instance = results.instance.take(rest)
         tightened = instance._replace(bound=instance.bound - margin)
-        solved = engine.project(tightened, yhat[rest], options._replace(tolerance=0.0))
+        again = options._replace(tolerance=0.0, lost=LOST)
+        solved = engine.project(tightened, yhat[rest], again)
         some = (solved.status == SOLVED) | (solved.status == ACCEPTED_AS_IS)
         rest, place, margin, passed = rest[some], place[some], margin[some], passed[some]
         z, assignment, value = solved.z[some], solved.assignment[some], solved.distance[some]
@@ -248,11 +253,13 @@ class _Found(NamedTuple):
         holds: (B,) bool.
         margin: by how much each row has to be tightened, (B, m).
         size: largest scaled violation, (B,).
+        unequal: largest one of an equality, (B,).
     """
 
     holds: Array
     margin: Array
     size: Array
+    unequal: Array
 
 
 class _Check:
@@ -281,11 +288,14 @@ class _Check:
         self.equality = np.array([row.equality for row in data.rows], dtype=bool)
         self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
         # A row of whole numbers either holds or does not; there is no rounding in it.
-        whole = np.array([c.integer for c in data.columns], dtype=bool)
+        self.whole = np.array([c.integer for c in data.columns], dtype=bool)
         self.discrete = np.array(
-            [all(whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
+            [all(self.whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
         )
         self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
+        auxiliaries = data.columns[data.outputs :]
+        self.floor = np.array([column.lower for column in auxiliaries])
+        self.ceiling = np.array([column.upper for column in auxiliaries])
         rows = len(self.equality)
         self.true_rows = _incidence([b.true_rows for b in data.booleans], rows)
         self.false_rows = _incidence([b.false_rows for b in data.booleans], rows)
@@ -307,20 +317,22 @@ class _Check:
         """What rounded points break."""
         d = len(self.lower)
         bound = self.instance.bound[samples]
-        excess = self._product(samples, z, np.asarray) - bound
+        excess = self._excess(samples, z)
         size = np.abs(bound) + self._product(samples, np.abs(z), np.abs)
-        enforced = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
-        enforced |= (assignment == -1).astype(np.float64) @ self.false_rows > 0
+        enforced = self.enforced(assignment)
         beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
         beyond = np.where(enforced, beyond, 0.0)
         scale = self._scale(samples, bound)
         scaled = beyond / scale
         y = z[:, :d]
         outside = np.maximum(self.lower - y, y - self.upper)
+        # Auxiliaries are as the search left them, unless an equality was put right by one.
+        beside = np.maximum(self.floor - z[:, d:], z[:, d:] - self.ceiling)
+        beside = beside > self.tolerance * np.maximum(1.0, np.abs(z[:, d:]))
         if not self.strict:
             broken = scaled > self.tolerance
             allowed = self.tolerance * np.maximum(1.0, np.abs(np.clip(y, self.lower, self.upper)))
-            holds = ~(broken.any(1) | (outside > allowed).any(1))
+            holds = ~(broken.any(1) | (outside > allowed).any(1) | beside.any(1))
         else:
             few = np.minimum(8.0 * self.eps * size, self.tolerance * scale)
             allowed = np.where(self.equality, few, 0.0)
@@ -329,11 +341,92 @@ class _Check:
             close = enforced & ~self.equality & (np.abs(excess) <= 4.0 * np.finfo(float).eps * size)
             for s, i in zip(*np.nonzero(close), strict=True):
                 broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
-            holds = ~(broken.any(1) | (outside > 0.0).any(1))
+            holds = ~(broken.any(1) | (outside > 0.0).any(1) | beside.any(1))
         wanted = np.maximum(excess, 0.0) + 0.5 * self.eps * size
         loose = broken & ~self.equality & ~self.discrete
         worst = np.maximum(scaled.max(1, initial=0.0), outside.max(1, initial=0.0))
-        return _Found(holds, np.where(loose, wanted, 0.0), worst)
+        unequal = np.where(self.equality, scaled, 0.0).max(1, initial=0.0)
+        return _Found(holds, np.where(loose, wanted, 0.0), worst, unequal)
+
+    def mended(self, samples: Array, z: Array, assignment: Array) -> tuple[Array, _Found]:
+        """Rounded points with equalities put right where that helps, and what they break."""
+        found = self(samples, z, assignment)
+        wrong = np.flatnonzero(~found.holds)
+        if not len(wrong) or not self.equality.any():
+            return z, found
+        balanced = self._balanced(samples[wrong], z[wrong], assignment[wrong])
+        again = self(samples[wrong], balanced, assignment[wrong])
+        # Inequalities that it breaks can be tightened, equalities cannot.
+        better = again.holds | (again.unequal < found.unequal[wrong])
+        place = wrong[better]
+        z = z.copy()
+        z[place] = balanced[better]
+        for before, after in zip(found, again, strict=True):
+            before[place] = after[better]
+        return z, found
+
+    def _balanced(self, samples: Array, z: Array, assignment: Array) -> Array:
+        """Points whose enforced equalities hold exactly, as far as the caller's type allows."""
+        d = len(self.lower)
+        z = z.copy()
+        enforced = self.enforced(assignment) & self.equality
+        equalities = np.flatnonzero(enforced.any(0))
+        matrix = self._coefficients(samples, equalities)  # (B, equalities, n)
+        size = np.abs(self.instance.bound[samples][:, equalities])
+        size = np.maximum(size, (np.abs(matrix) * np.abs(z)[:, None]).sum(2))
+        largest = np.where(enforced[:, equalities], size, 0.0).max(1, initial=0.0)
+        grid = np.where(largest > 0.0, np.ldexp(self.eps, np.frexp(largest)[1]), 1.0)[:, None]
+        touched = (np.abs(matrix) * enforced[:, equalities, None]).any(1)
+        touched[:, :d] &= ~self.integer
+        touched[:, d:] = False
+        z = np.where(touched, np.rint(z / grid) * grid + 0.0, z)
+        used = np.zeros(z.shape, dtype=bool)
+        for k, row in enumerate(equalities.tolist()):
+            own = np.flatnonzero(enforced[:, row])
+            pivot = self._pivots(matrix[own, k], used[own], enforced[own], matrix[own])
+            known = pivot >= 0
+            own, pivot = own[known], pivot[known]
+            a = matrix[own, k]
+            here = np.arange(len(own)), pivot
+            rest = (a * z[own]).sum(1) - a[here] * z[own, pivot]
+            value = (self.instance.bound[samples[own], row] - rest) / a[here]
+            rounded = torch.from_numpy(value).to(self.dtype).double().numpy()
+            z[own, pivot] = np.where(pivot < d, rounded, value) + 0.0  # no minus zero
+            used[own, pivot] = True
+        return z
+
+    def _pivots(self, a: Array, used: Array, enforced: Array, matrix: Array) -> Array:
+        """The column of an equality that is computed from the others, (B,); -1 where none can be.
+
+        One with a power of two in front of it that stands in few other equalities, else an
+        auxiliary, which is not rounded.
+        """
+        d = len(self.lower)
+        allowed = (a != 0.0) & ~used
+        allowed[:, :d] &= ~self.integer
+        allowed[:, d:] &= ~self.whole[d:]
+        others = (matrix != 0.0).sum(1)
+        exact = np.frexp(np.abs(a))[0] == 0.5
+        cost = others + 100.0 * ~exact
+        cost[:, d:] = 50.0
+        cost = np.where(allowed, cost, np.inf)
+        best = cost.argmin(1)
+        return np.where(np.isfinite(cost.min(1)), best, -1)
+
+    def _coefficients(self, samples: Array, rows: Array) -> Array:
+        """Coefficients of some rows, (B, rows, n)."""
+        shared = self.rules.table.shared.numpy()[rows]
+        matrix = np.broadcast_to(shared, (len(samples), *shared.shape)).copy()
+        varying = self.rules.table.varying.tolist()
+        for k, row in enumerate(rows.tolist()):
+            if row in varying:
+                matrix[:, k] = self.instance.varying[samples, varying.index(row)]
+        return matrix
+
+    def enforced(self, assignment: Array) -> Array:
+        """Rows that must hold at points with these truth values, (B, m) bool."""
+        rows = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
+        return np.asarray(rows | ((assignment == -1).astype(np.float64) @ self.false_rows > 0))
 
     def _scale(self, samples: Array, bound: Array) -> Array:
         """`max(1, |b|, max|a|)` of each row."""
@@ -360,6 +453,20 @@ class _Check:
             return float(self.instance.varying[sample, varying.index(row), column])
         return float(self.rules.table.shared[row, column])
 
+    def _excess(self, samples: Array, z: Array) -> Array:
+        """`a z - b` of each row as if it had been computed with twice the digits."""
+        excess = np.empty((len(z), len(self.equality)))
+        varying = self.rules.table.varying.numpy()
+        constant = np.ones(len(self.equality), dtype=bool)
+        constant[varying] = False
+        shared = self.rules.table.shared.numpy()[constant]
+        bound = self.instance.bound[samples]
+        excess[:, constant] = _compensated(shared[None], z, bound[:, constant])
+        if len(varying):
+            own = self.instance.varying[samples]
+            excess[:, varying] = _compensated(own, z, bound[:, varying])
+        return excess
+
     def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
         product = z @ of(self.rules.table.shared.numpy()).T
         varying = self.rules.table.varying.numpy()
@@ -367,6 +474,39 @@ class _Check:
             coefficients = of(self.instance.varying[samples])
             product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)
         return product
+
+
+def _compensated(matrix: Array, z: Array, bound: Array) -> Array:
+    """`matrix z - bound` with the rounding errors of all products and sums added at the end.
+
+    Args:
+        matrix: (1 or B, m, n).
+        z: (B, n).
+        bound: (B, m).
+    """
+    total, lost = -bound, np.zeros(bound.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in np.flatnonzero(matrix.any((0, 1))).tolist():
+            a, x = matrix[:, :, j], z[:, j, None]
+            product = a * x
+            a_high, x_high = _upper_half(a), _upper_half(x)
+            a_low, x_low = a - a_high, x - x_high
+            lost += a_low * x_low - (
+                ((product - a_high * x_high) - a_low * x_high) - a_high * x_low
+            )
+            after = total + product
+            back = after - total
+            lost += (total - (after - back)) + (product - back)
+            total = after
+        found = total + lost
+    # Beyond what can be added up nothing holds.
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def _upper_half(number: Array) -> Array:
+    """A number with the upper half of its digits, so that products of two such are exact."""
+    scaled = 134217729.0 * number
+    return np.asarray(scaled - (scaled - number))
 
 
 def _incidence(lists: list[tuple[int, ...]], rows: int) -> Array:

@@ -109,6 +109,12 @@ def test_without_a_hull_there_is_a_graph_but_no_gain_and_no_plan() -> None:
     assert (edge["gain"], edge["weight"], edge["empty"]) == (None, 0.0, 0.25)
     with pytest.raises(gdpnet.RuleError, match="finite bounds"):
         gdpnet.plan_basic_steps(rules, 8, samples=samples)
+    for y in m.y.values():
+        y.setlb(-1e12)
+        y.setub(1e12)
+    wide = gdpnet.RuleModel(m, outputs=[m.y])
+    with pytest.raises(gdpnet.RuleError, match=r"beyond 1e\+09, as for y\[0\], y\[1\]"):
+        gdpnet.project(wide, samples, relaxation="cnf")
     m.y[0].domain = pyo.Integers
     m.y[0].setlb(0)
     m.y[0].setub(9)

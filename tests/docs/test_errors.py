@@ -370,7 +370,8 @@ def unknown_derivative() -> None:
     m.y = pyo.Var(range(3), bounds=(0, 10))
     m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
     m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
-    layer = gdpnet.ProjectionLayer(gdpnet.RuleModel(m, outputs=[m.y]), node_limit=1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    layer = gdpnet.ProjectionLayer(rules, gradient="qp", node_limit=1)
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], requires_grad=True)
     layer(yhat).sum().backward()
 

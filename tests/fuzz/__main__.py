@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 
-import gdpnet
 from tests.fuzz.classes import CLASSES
-from tests.fuzz.judge import Tally, judge
+from tests.fuzz.judge import Tally
+from tests.fuzz.worker import DEADLINE, Worker
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--class", dest="name", choices=CLASSES, help="only this one")
     arguments = parser.parse_args()
     names = [arguments.name] if arguments.name else list(CLASSES)
-    gdpnet.warmup(relaxations=True)  # compiling is not part of the time
+    worker = Worker()
     tallies = {name: Tally() for name in names}
     seconds = dict.fromkeys(names, 0.0)
     end = time.monotonic() + 60 * arguments.minutes
@@ -28,11 +28,15 @@ def main() -> int:
         started = time.monotonic()
         if arguments.count is None and started > end:
             break
-        tally = judge(name, seed)
+        tally = worker.judge(name, seed)
+        if tally is None:
+            tally = Tally(failures=[f"{name} seed {seed}: no answer within {DEADLINE:g} s"])
+            worker = Worker()
         seconds[name] += time.monotonic() - started
         tallies[name].add(tally)
         for failure in tally.failures:
             print(failure, flush=True)
+    worker.end()
     return _report(tallies, seconds, arguments.seed)
 
 

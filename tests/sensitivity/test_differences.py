@@ -29,7 +29,7 @@ VERTICES, REGULARISED = 1e-4, 1e-3
     [
         pytest.param(VERTEX, VERTICES, 400, 2000, 800, id="vertex"),
         pytest.param(VERTEX | {"tie": "least_norm"}, VERTICES, 200, 1000, 400, id="least norm"),
-        pytest.param(QP, REGULARISED, 20, 100, 50, id="qp"),
+        pytest.param(QP, REGULARISED, 15, 80, 40, id="qp"),
         pytest.param(VERTEX | {"relaxation": "cnf"}, VERTICES, 100, 500, 250, id="vertex, cnf"),
         pytest.param(QP | {"relaxation": "cnf"}, REGULARISED, 150, 900, 600, id="qp, cnf"),
     ],

@@ -173,3 +173,43 @@ def test_rows_in_small_units_count(solver: str, size: float) -> None:
     p = gdpnet.project(rules, torch.tensor([[4.5], [2.0]], dtype=DOUBLE), solver=solver)
     assert p.y.flatten().tolist() == pytest.approx([3.0, 2.0], abs=1e-12)
     assert names(p) == ["PROJECTED", "SATISFIED"]
+
+
+# ---- balances ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("auxiliary", [False, True])
+def test_balances_of_large_flows_hold_in_small_types(dtype: torch.dtype, auxiliary: bool) -> None:
+    """Two balances that share a flow, an inequality beside them, and flows of some thousands."""
+    m = pyo.ConcreteModel()
+    m.f = pyo.Var(range(5), bounds=(0, 9000))
+    m.loss = pyo.Var(bounds=(0, 500))
+    m.first = pyo.Constraint(expr=m.f[0] + m.f[1] - m.f[2] == 0)
+    m.second = pyo.Constraint(expr=m.f[2] - m.f[3] - 2 * m.f[4] == (m.loss if auxiliary else 0))
+    m.r = Disjunction(expr=[[m.f[0] - m.f[3] <= 0.3], [m.f[4] >= 3000.7]])
+    rules = gdpnet.RuleModel(m, outputs=[m.f])
+    yhat = 4000 * torch.rand(300, 5, generator=torch.Generator().manual_seed(3))
+    p = gdpnet.project(rules, yhat.to(dtype))
+    projected, error = p.status == Status.PROJECTED, p.status == Status.ERROR
+    assert (projected | error).all()
+    assert error.sum() <= (0 if dtype is torch.float32 else 5)  # eight bits are few
+    tolerance = {torch.float32: 1e-6, torch.bfloat16: 2e-2}[dtype]
+    assert rules.satisfied(None, p.y[projected].double(), tol=tolerance).all()
+    exact = gdpnet.project(rules, yhat.to(dtype).double())
+    further = (p.distance.double() - exact.distance)[projected]
+    few = 40 * torch.finfo(dtype).eps * 4000  # units in the last place of the flows
+    assert (further.abs() <= few).all()
+
+
+def test_what_is_returned_does_not_depend_on_the_samples_beside_it() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2))
+    m.r = Disjunction(expr=[[3 * m.y[0] + m.y[1] == 0], [m.y[1] >= 8]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    rng = np.random.default_rng(2)
+    yhat = -torch.from_numpy(10.0 ** rng.uniform(4, 11, (64, 2)))
+    together = gdpnet.project(rules, yhat)
+    alone = torch.cat([gdpnet.project(rules, one).y for one in yhat.split(1)])
+    assert torch.equal(together.y, alone)
+    assert (together.status == Status.PROJECTED).all()

@@ -12,6 +12,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import threads
+from gdpnet.solve._clock import BESIDE
 
 
 @pytest.fixture
@@ -67,6 +68,7 @@ def test_every_solver_asks(settings, monkeypatch, solver, relaxation) -> None:
     )
     yhat = torch.linspace(3.5, 6.5, 130, dtype=torch.float64).reshape(-1, 1)
     gdpnet.project(rules, yhat, solver=solver, relaxation=relaxation)
-    assert not started
+    # HiGHS runs beside whoever waits for it, so that waiting can be interrupted.
+    assert all(thread.name == BESIDE for thread in started)
     gdpnet.project(rules, yhat, solver=solver, relaxation=relaxation, threads=2)
-    assert started
+    assert not all(thread.name == BESIDE for thread in started)

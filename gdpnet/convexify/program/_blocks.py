@@ -291,8 +291,12 @@ def moving_bounds(data: RuleData) -> list[int]:
     return [i for i in rows if data.rows[i].terms[0][0] < data.outputs]
 
 
+LARGEST = 1e9
+"""Bounds beyond this are too large for a hull in double precision."""
+
+
 def refuse_unbounded(data: RuleData, part: Part) -> None:
-    """The hull needs finite bounds: name all variables that lack one."""
+    """The hull needs finite bounds: name all variables that lack one, or have none that counts."""
     sides = {j: [data.columns[j].lower, data.columns[j].upper] for j in part.columns}
     for i in part.rows:  # bounds that depend on inputs
         if len(data.rows[i].terms) == 1:
@@ -309,4 +313,11 @@ def refuse_unbounded(data: RuleData, part: Part) -> None:
             f"{'has' if len(open_ended) == 1 else 'have'} none. Give "
             f"{'it' if len(open_ended) == 1 else 'them'} bounds in the Pyomo model, or use "
             "relaxation='dnf' with solver='exact', which needs none."
+        )
+    wide = [data.columns[j].name for j, ends in sides.items() if max(map(abs, ends)) > LARGEST]
+    if wide:
+        raise RuleError(
+            f"The hull multiplies bounds with weights from 0 to 1: beyond {LARGEST:.0e}, as for "
+            f"{', '.join(wide[:8])}, rules are lost in rounding. Give bounds that can be reached, "
+            "or use relaxation='dnf' with solver='exact', which needs none."
         )

@@ -452,8 +452,11 @@ def write_holds(shape, eps, share, work):
 
 @inner
 def raise_holds(shape, eps, share, work):
-    """Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure."""
-    stiffest = STIFFEST * eps
+    """Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure.
+
+    Lanes whose `MISSING` is 0 are done: what they have must not depend on those beside them.
+    """
+    stiffest, going = STIFFEST * eps, at(work.numbers, MISSING)
     given, largest = every(0.0), every(TINY + share)
     for copy in range(work.x.shape[0]):
         for j in range(work.x.shape[1]):
@@ -462,8 +465,9 @@ def raise_holds(shape, eps, share, work):
             if j <= 2 * shape.outputs:
                 ratio = at2(work.lower, copy, j) * at2(work.per_x, copy, j)
                 tight = held(ratio, eps)
-                hold = stiffness(ratio, eps, stiffest) * change
-                put2(work.d_lower, copy, j, hold + tight * at2(work.d_lower, copy, j))
+                before = at2(work.d_lower, copy, j)
+                after = stiffness(ratio, eps, stiffest) * change + tight * before
+                put2(work.d_lower, copy, j, where_less(0.0, going, after, before))
                 given = most(most(given, tight * change), every(0.0) - tight * change)
         for e in range(shape.rows[copy], shape.rows[copy + 1]):
             r = shape.row[e]
@@ -472,7 +476,9 @@ def raise_holds(shape, eps, share, work):
             if not shape.equality[r]:
                 ratio = at(work.multiplier, e) * at(work.per_slack, e)
                 tight, stiff = held(ratio, eps), stiffness(ratio, eps, stiffest)
-            put(work.d_multiplier, e, stiff * change + tight * at(work.d_multiplier, e))
+            before = at(work.d_multiplier, e)
+            after = stiff * change + tight * before
+            put(work.d_multiplier, e, where_less(0.0, going, after, before))
             given = most(most(given, tight * change), every(0.0) - tight * change)
     put(work.numbers, GAP, given)
     put(work.numbers, LENGTH, largest)
@@ -489,16 +495,21 @@ def hold(shape, eps, share, work):
             put2(work.d_lower, copy, j, every(0.0))
     for e in range(work.slack.shape[0]):
         put(work.d_multiplier, e, every(0.0))
+    put(work.numbers, MISSING, every(1.0))
     for _ in range(HOLDS):
         write_holds(shape, eps, share, work)
         solve_all(shape, work)
         raise_holds(shape, eps, share, work)
         still = True
         for lane in range(LANES):
-            if work.numbers[GAP, lane] > HELD * work.numbers[LENGTH, lane]:
+            if not work.numbers[GAP, lane] > HELD * work.numbers[LENGTH, lane]:
+                work.numbers[MISSING, lane] = 0.0
+            elif work.numbers[MISSING, lane] > 0.0:
                 still = False
         if still:
             break
+    write_holds(shape, eps, share, work)
+    solve_all(shape, work)
 
 
 @inner

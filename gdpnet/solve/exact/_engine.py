@@ -193,7 +193,7 @@ class ExactEngine:
             unproved[samples] = flag != DONE
 
         def search(span: tuple[int, int], program: Block, progress: Array) -> None:
-            limits = options.node_limit, options.tolerance
+            limits = options.node_limit, options.tolerance, options.lost
             run(*span, program.words, *arguments, *limits, progress, out, detail)
             if unproved is not None:
                 settle_ties(span, progress, unproved)

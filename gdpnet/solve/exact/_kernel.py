@@ -30,8 +30,6 @@ from gdpnet.solve.exact._dictionary import (
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, outlined, source_stamp
 from gdpnet.solve.exact._search import search
 
-LOST = 1e-15  # what adding up a row loses of its terms, relative
-
 # What became of a sample, beyond the outcomes of the search.
 ACCEPTED_AS_IS = 4
 
@@ -148,10 +146,11 @@ def load_rows(work, prepared, varying, bound):
 
 
 @outlined
-def allow_rounding(rows, yhat):
-    """Tolerances of the search: what rounding leaves beside large predictions is no violation.
+def allow_rounding(rows, yhat, lost):
+    """Tolerances of the search.
 
-    Whether the rounded point is good enough is judged afterwards.
+    `lost` is what adding up a row may lose of its terms, relative: beside large predictions
+    rounding is no violation then, and whether the point is good enough is judged afterwards.
     """
     for i in range(rows.rhs.size):
         size = 0.0
@@ -159,7 +158,7 @@ def allow_rounding(rows, yhat):
             j = rows.column[e]
             if j < yhat.size:
                 size += abs(rows.coefficient[e] * yhat[j])
-        rows.tolerance[i] = FEASIBILITY * max(1.0, abs(rows.rhs[i])) + LOST * size
+        rows.tolerance[i] = FEASIBILITY * max(1.0, abs(rows.rhs[i])) + lost * size
 
 
 @outlined
@@ -301,8 +300,8 @@ def pass_through(detail, s, j):
 def _compile(stamp: int) -> Any:
     @njit(cache=True, **KERNEL)
     def run(
-        first, last, words, active, varying, bound, yhat, weights, node_limit, tolerance, progress,
-        out, detail,
+        first, last, words, active, varying, bound, yhat, weights, node_limit, tolerance, lost,
+        progress, out, detail,
     ):  # fmt: skip
         """Projects samples first..last-1 with one workspace; samples do not influence each other.
 
@@ -330,7 +329,7 @@ def _compile(stamp: int) -> Any:
                         pass_through(detail, s, j)
                 mark_holding(work, logic, active[s], yhat[s], out.assignment[s])
                 continue
-            allow_rounding(work.rows, yhat[s])
+            allow_rounding(work.rows, yhat[s], lost)
             start_dictionary(work.dictionary, prepared.lower, prepared.upper, yhat[s], weights)
             status, best, proved, nodes = search(
                 work.dictionary, work.rows, logic, work.tree, active[s], prepared.global_rows,
