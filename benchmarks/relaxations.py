@@ -23,7 +23,7 @@ from gdpnet import Plan
 from gdpnet.convexify.program._layouts import Layouts, layouts_of
 from gdpnet.convexify.program._program import Program
 from gdpnet.errors import SolverError
-from gdpnet.solve import _highs
+from gdpnet.lp import highs
 from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 
@@ -91,10 +91,10 @@ def _solve_cold(program: Program, moving: np.ndarray) -> float:
     bound[program.moving[~inside] - entries] = moving[~inside]
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
-    solver = _highs.new_solver()
+    solver = highs.new_solver()
     rows = np.where(program.equality, bound, -np.inf), bound
     solver.passModel(
-        _highs.sparse_model(
+        highs.sparse_model(
             *(cost, program.lower, program.upper, *rows, program.start, program.column, value)
         )
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gdpnet.errors import SolverError
-from gdpnet.solve import _highs
+from gdpnet.lp import highs
 
 if TYPE_CHECKING:
     import highspy
@@ -73,7 +73,7 @@ class _Outermost:
 
         self._columns = np.array(columns, dtype=np.int32)
         self._size = size
-        self._solver = _highs.new_solver(presolve="off")  # the last basis is worth more
+        self._solver = highs.new_solver(presolve="off")  # the last basis is worth more
         self._solver.passModel(model)
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._infeasible = highspy.HighsModelStatus.kInfeasible

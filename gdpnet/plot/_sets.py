@@ -18,10 +18,10 @@ from gdpnet.convexify.program._program import Program, complete
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
+from gdpnet.lp import highs
+from gdpnet.lp.program import LinearProgram
 from gdpnet.plot._polygons import shadow, without_covered
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _highs
-from gdpnet.solve._linear import LinearProgram
 from gdpnet.solve._sample import Sample
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class RulesAt:
                 upper=upper,
                 integer=np.zeros(len(columns), dtype=bool),  # decided by the rows of the product
             )
-            found.append(shadow(_highs.model_of(program), outputs, size))
+            found.append(shadow(highs.model_of(program), outputs, size))
         return without_covered([corners for corners in found if len(corners)], size)
 
     # ---- relaxations -----------------------------------------------------------------------
@@ -224,7 +224,7 @@ class RulesAt:
         lower, upper = program.lower.copy(), program.upper.copy()
         for column, (low, high) in fixed.items():
             lower[column], upper[column] = low, high
-        return _highs.sparse_model(
+        return highs.sparse_model(
             *(np.zeros(len(lower)), lower, upper),
             *(np.where(program.equality, bound, -np.inf), bound),
             *(program.start, program.column, every[:entries]),

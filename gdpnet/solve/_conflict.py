@@ -9,9 +9,9 @@ import torch
 
 from gdpnet.errors import SolverError
 from gdpnet.ir.data import Boolean
+from gdpnet.lp.program import Outcome
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import solve_search
-from gdpnet.solve._linear import Outcome
 from gdpnet.solve._sample import Sample
 
 

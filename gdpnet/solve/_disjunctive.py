@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gdpnet.ir.data import Boolean, Clause
-from gdpnet.solve import _highs
-from gdpnet.solve._clock import UNLIMITED, Clock
-from gdpnet.solve._linear import Answer, LinearProgram, Outcome, Solver
+from gdpnet.lp import highs
+from gdpnet.lp.clock import UNLIMITED, Clock
+from gdpnet.lp.program import Answer, LinearProgram, Outcome, Solver
 
 # A literal holds at a node's point if its rows do within this; rows are of the order of 1.
 _HOLDS = 1e-9
@@ -92,7 +92,7 @@ class DisjunctiveAnswer:
 
 
 def solve(
-    program: DisjunctiveProgram, solver: Solver = _highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
 ) -> DisjunctiveAnswer:
     """By MILP where big-M exists and the solver copes with it, else by search."""
     answer = solve_milp(program, solver, clock)
@@ -102,7 +102,7 @@ def solve(
 
 
 def polish(
-    program: DisjunctiveProgram, answer: DisjunctiveAnswer, solver: Solver = _highs.solve
+    program: DisjunctiveProgram, answer: DisjunctiveAnswer, solver: Solver = highs.solve
 ) -> DisjunctiveAnswer:
     """Solve again with the chosen literals and whole numbers fixed: no big-M, a vertex."""
     if answer.point is None:
@@ -151,7 +151,7 @@ def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
 
 
 def solve_milp(
-    program: DisjunctiveProgram, solver: Solver = _highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
 ) -> DisjunctiveAnswer | None:
     """One mixed-integer program; None where a row that can be switched off is unbounded."""
     relevant = sorted(
@@ -241,7 +241,7 @@ def solve_milp(
 
 def solve_search(
     program: DisjunctiveProgram,
-    solver: Solver = _highs.solve,
+    solver: Solver = highs.solve,
     clock: Clock = UNLIMITED,
     first: bool = False,
 ) -> DisjunctiveAnswer:

@@ -16,9 +16,9 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Clause
 from gdpnet.ir.logic import find_assignment
+from gdpnet.lp.program import Outcome
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve import _disjunctive
-from gdpnet.solve._linear import Outcome
 from gdpnet.solve._sample import Sample
 from gdpnet.threads import in_threads
 

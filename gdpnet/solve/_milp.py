@@ -13,18 +13,19 @@ import torch
 
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.steps import smallest_row
+from gdpnet.lp import gurobi, highs
+from gdpnet.lp.clock import Clock
+from gdpnet.lp.program import Outcome, Solver
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _disjunctive, _existence, _gurobi, _highs
-from gdpnet.solve._clock import Clock
+from gdpnet.solve import _disjunctive, _existence
 from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
-from gdpnet.solve._linear import Outcome, Solver
 from gdpnet.solve._nearest import nearest
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._sample import Sample
 from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
-SOLVERS: dict[str, Solver] = {"milp": _highs.solve, "milp:gurobi": _gurobi.solve}
+SOLVERS: dict[str, Solver] = {"milp": highs.solve, "milp:gurobi": gurobi.solve}
 
 # Residual, relative to max(|b|, max|a|), up to which the oracle's own point counts as feasible.
 _CHECKED = 1e-9

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from gdpnet.lp.clock import Clock
+from gdpnet.lp.program import Solver
 from gdpnet.solve import _disjunctive
-from gdpnet.solve._clock import Clock
 from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
-from gdpnet.solve._linear import Solver
 from gdpnet.solve._sample import Sample
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.errors import SolverError
 from gdpnet.ir.steps import power_of_two
-from gdpnet.solve import _gurobi, _highs
+from gdpnet.lp import gurobi, highs
 from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray
@@ -165,14 +165,14 @@ class _HighsModel(_Model):
         from highspy import HighsModelStatus as Status
 
         self._codes = {Status.kOptimal: SOLVED, Status.kInfeasible: INFEASIBLE}
-        self.solver = _highs.new_solver()
+        self.solver = highs.new_solver()
         # Few pivots follow: weights that start at 1 cost less than exact ones.
         self.solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)
         bound = program.bound * self.unit
         rows = np.where(program.equality, bound, -np.inf), bound
         cost = np.zeros(len(program.lower))
         self.solver.passModel(
-            _highs.sparse_model(
+            highs.sparse_model(
                 *(cost, program.lower, program.upper, *rows),
                 *(program.start, program.column, program.value * self.unit[program.row_of]),
             )
@@ -218,8 +218,8 @@ class _HighsModel(_Model):
 class _GurobiModel(_Model):
     def __init__(self, program: SparseProgram) -> None:
         super().__init__(program)
-        with _gurobi.refusals(len(program.lower), len(program.bound)):
-            self.model, self.columns, self.rows = _gurobi.kept_model(program, self.unit)
+        with gurobi.refusals(len(program.lower), len(program.bound)):
+            self.model, self.columns, self.rows = gurobi.kept_model(program, self.unit)
         import gurobipy
 
         status = gurobipy.GRB.Status
@@ -236,7 +236,7 @@ class _GurobiModel(_Model):
             self.rows[row].RHS = value
 
     def _run(self, presolve: bool) -> tuple[Array | None, int]:
-        with _gurobi.refusals(len(self.columns), len(self.rows)):
+        with gurobi.refusals(len(self.columns), len(self.rows)):
             self.model.optimize()
         outcome = self._codes.get(self.model.Status, FAILED)
         if outcome != SOLVED:
@@ -258,7 +258,7 @@ _MODELS: dict[str, Any] = {"highs": _HighsModel, "gurobi": _GurobiModel}
 def check_available(solver: str) -> None:
     """Raise, in one line, where a solver cannot be had."""
     if solver == "gurobi":
-        _gurobi.environment()
+        gurobi.environment()
     elif solver == "highs":
         try:
             import highspy  # noqa: F401

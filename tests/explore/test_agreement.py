@@ -14,9 +14,9 @@ import gdpnet
 from gdpnet import Plan, RuleModel, Status
 from gdpnet.explore import explorer_page
 from gdpnet.explore._model import model_of
+from gdpnet.lp import highs
 from gdpnet.plot._polygons import area, inside, without_flat
 from gdpnet.plot._sets import RulesAt
-from gdpnet.solve import _highs
 from gdpnet.study import load_model
 from tests.explore._chromium import Page
 from tests.random_rules import random_rules
@@ -106,7 +106,7 @@ def value_at(rules, x, relaxation, plan, yhat: np.ndarray, y: np.ndarray) -> flo
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
     model.col_cost_ = cost
-    solver = _highs.new_solver(presolve="off")  # which has tolerances of its own
+    solver = highs.new_solver(presolve="off")  # which has tolerances of its own
     solver.passModel(model)
     solver.run()
     assert str(solver.getModelStatus()).endswith("kOptimal")

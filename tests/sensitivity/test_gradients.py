@@ -15,9 +15,9 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
+from gdpnet.lp.program import Outcome
 from gdpnet.solve import _disjunctive
 from gdpnet.solve._active_jacobian import ActiveJacobian
-from gdpnet.solve._linear import Outcome
 from gdpnet.study._models import load_model
 
 MODELS = Path(__file__).parents[2] / "models"

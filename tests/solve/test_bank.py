@@ -156,10 +156,10 @@ def test_threads_change_nothing(threads: int, solver: str) -> None:
 
 @pytest.fixture(scope="module")
 def gurobi() -> None:
-    from gdpnet.solve import _gurobi
+    from gdpnet.lp import gurobi
 
     try:
-        _gurobi.environment()
+        gurobi.environment()
     except SolverError as error:
         pytest.skip(f"Gurobi cannot be used here: {error}")
 

@@ -17,9 +17,9 @@ import gdpnet
 from gdpnet import Plan
 from gdpnet.convexify.program._blocks import Block, Layout, Part, layout
 from gdpnet.convexify.program._products import count_products
-from gdpnet.solve import _highs
+from gdpnet.lp import highs
+from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._linear import LinearProgram, Outcome
 from gdpnet.solve.exact import Instance
 from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved
 from gdpnet.study._models import load_model
@@ -101,7 +101,7 @@ class Oracle:
 
 def _least(program: LinearProgram) -> float:
     """HiGHS at its tightest tolerances; at looser ones where it gives up on those."""
-    answer = _highs.solve(program)
+    answer = highs.solve(program)
     if answer.outcome is Outcome.INFEASIBLE:
         return math.inf
     if answer.outcome is Outcome.OPTIMAL:

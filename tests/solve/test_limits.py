@@ -17,7 +17,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Status
-from gdpnet.solve._clock import Clock, run_beside
+from gdpnet.lp.clock import Clock, run_beside
 
 DOUBLE = torch.float64
 

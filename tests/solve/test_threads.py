@@ -12,7 +12,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import threads
-from gdpnet.solve._clock import BESIDE
+from gdpnet.lp.clock import BESIDE
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import torch
 from _study import SEEDS, Study
 
 import gdpnet
-from gdpnet.solve import _highs
+from gdpnet.lp import highs
 
 # Products of the active rules' disjuncts beyond which the DNF is not written out.
 MOST = 512
@@ -28,7 +28,7 @@ MOST = 512
 
 def interior(call: Callable[[], torch.Tensor]) -> torch.Tensor:
     """A projection with HiGHS' interior-point method in place of its simplex."""
-    simplex = _highs.new_solver
+    simplex = highs.new_solver
 
     def without_crossover(*arguments: object, **keywords: object) -> highspy.Highs:
         solver = simplex(*arguments, **keywords)
@@ -43,11 +43,11 @@ def interior(call: Callable[[], torch.Tensor]) -> torch.Tensor:
             solver.setOptionValue(option, value)
         return solver
 
-    _highs.new_solver = without_crossover
+    highs.new_solver = without_crossover
     try:
         return call()
     finally:
-        _highs.new_solver = simplex
+        highs.new_solver = simplex
 
 
 def main() -> None:

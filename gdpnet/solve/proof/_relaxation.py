@@ -9,8 +9,8 @@ import highspy
 import numpy as np
 
 from gdpnet.errors import SolverError
-from gdpnet.solve._highs import model_of
-from gdpnet.solve._linear import LinearProgram
+from gdpnet.lp.highs import model_of
+from gdpnet.lp.program import LinearProgram
 from gdpnet.solve.proof._instance import Instance, Path
 
 

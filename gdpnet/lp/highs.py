@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.solve._clock import UNLIMITED, Clock, run_beside
-from gdpnet.solve._linear import Answer, LinearProgram, Outcome
+from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
+from gdpnet.lp.program import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
     import highspy

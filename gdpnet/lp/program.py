@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from gdpnet.solve._clock import Clock
+from gdpnet.lp.clock import Clock
 
 
 class Outcome(Enum):

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gdpnet.errors import SolverError
-from gdpnet.solve._clock import UNLIMITED, Clock, run_beside
-from gdpnet.solve._linear import Answer, LinearProgram, Outcome
+from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
+from gdpnet.lp.program import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
     from gdpnet.convexify.program._sparse import SparseProgram
