@@ -11,7 +11,8 @@ from gdpnet.rules.model import RuleModel
 
 # Beyond this, whole coefficients are not told from rounded ones.
 _LARGEST = 2.0**40
-_OFF = 1e-9
+_OFF = 1e-9  # how far a count may be from a whole number ...
+_ROUNDING = 1e-15  # ... and what division leaves of it, relative
 
 
 def power_of_two(largest: np.ndarray) -> np.ndarray:
@@ -31,17 +32,16 @@ def smallest_row(rules: RuleModel) -> float:
 
 
 def steps(data: RuleData) -> list[tuple[int, float]]:
-    """Equalities between integers that move in steps: their index, and the step.
+    """Rows over integers that move in steps: their index, and the step.
 
-    `2 a - 4 b == c` moves in steps of 2, so no whole numbers satisfy it for c = 1, and branching
-    would have to look at all of them to find that out.
+    `2 a - 4 b` moves in steps of 2: no whole numbers make it equal to 1, and where it is at most 1
+    it is at most 0. Branching would have to look at all of them to find that out.
     """
     found = []
     for i, row in enumerate(data.rows):
         numbers = [a.number for _, a in row.terms]
         if (
-            row.equality
-            and numbers
+            numbers
             and all(data.columns[j].integer for j, _ in row.terms)
             and all(a.is_number for _, a in row.terms)
             and all(a == round(a) and 0 < abs(a) < _LARGEST for a in numbers)
@@ -56,11 +56,28 @@ def impossible(data: RuleData) -> set[int]:
     return {
         i
         for i, step in steps(data)
-        if rows[i].bound.is_number and off_step(rows[i].bound.number, step)
+        if rows[i].equality and rows[i].bound.is_number and off_step(rows[i].bound.number, step)
     }
+
+
+def stepping_inequalities(data: RuleData) -> list[tuple[int, float]]:
+    """Inequalities over integers that move in steps: their index, and the step."""
+    return [(i, step) for i, step in steps(data) if not data.rows[i].equality]
+
+
+def round_to_steps(inequalities: list[tuple[int, float]], bound: np.ndarray) -> None:
+    """Lower the right sides of inequalities over integers to values that they can take.
+
+    Args:
+        inequalities: as `stepping_inequalities` lists them.
+        bound: right sides, `... x rows`, changed.
+    """
+    for i, step in inequalities:
+        counted = bound[..., i] / step
+        bound[..., i] = step * np.floor(counted + _OFF + _ROUNDING * np.abs(counted))
 
 
 def off_step(bound: float, step: float) -> bool:
     """Whether a right side is none of the values that its row takes."""
     steps = bound / step
-    return bool(abs(steps - round(steps)) > _OFF * max(1.0, abs(steps)))
+    return bool(abs(steps - round(steps)) > _OFF + _ROUNDING * abs(steps))

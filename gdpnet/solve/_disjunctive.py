@@ -23,6 +23,9 @@ from gdpnet.lp.program import Answer, LinearProgram, Outcome, Solver
 # A literal holds at a node's point if its rows do within this; rows are of the order of 1.
 _HOLDS = 1e-9
 
+# Solvers round a switch that is off by 1e-9: times more than this it would let a rule slip.
+_LARGEST_M = 1e8
+
 
 @dataclass(frozen=True)
 class DisjunctiveProgram:
@@ -153,7 +156,7 @@ def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
 def solve_milp(
     program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
 ) -> DisjunctiveAnswer | None:
-    """One mixed-integer program; None where a row that can be switched off is unbounded."""
+    """One mixed-integer program; None where a row that can be switched off goes too far."""
     relevant = sorted(
         {abs(literal) - 1 for clause in program.clauses for literal in clause.literals}
         | {clause.guard for clause in program.clauses if clause.guard >= 0}
@@ -164,7 +167,7 @@ def solve_milp(
     upper: list[float] = []
 
     def add(row: np.ndarray, bound: float, switch: int | None, on: bool) -> bool:
-        """`row v <= bound` where the switch is on; False where no big-M exists."""
+        """`row v <= bound` where the switch is on; False where no big-M can be had."""
         size = np.abs(row).max(initial=0.0)
         if size > 0.0:  # tolerances are absolute: rows of different units must look alike
             row, bound = row / size, bound / size
@@ -174,7 +177,7 @@ def solve_milp(
             with np.errstate(invalid="ignore"):
                 reach = np.where(row > 0, row * program.upper, row * program.lower)
             slack = float(np.where(row == 0, 0.0, reach).sum()) - bound
-            if not np.isfinite(slack):
+            if not slack < _LARGEST_M:
                 return False
             if slack <= 0.0:
                 return True  # it holds anyway

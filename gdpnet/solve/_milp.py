@@ -30,6 +30,8 @@ SOLVERS: dict[str, Solver] = {"milp": highs.solve, "milp:gurobi": gurobi.solve}
 # Residual, relative to max(|b|, max|a|), up to which the oracle's own point counts as feasible.
 _CHECKED = 1e-9
 
+_TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
+
 MARGIN = 1e-8
 """Rules contradict each other if they do even where every row gives way by this, scaled."""
 
@@ -156,7 +158,10 @@ def finish(
         sample = Sample.of(rules, evaluated, place)
         clock = Clock(seconds)
         clocks.append(clock)
-        return _project(sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock)
+        found = _project(
+            sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock
+        )
+        return _doubted(found) if sample.largest(yhat[index]) > _TRUSTED else found
 
     workers = min(len(samples), workers_of(options.threads))
     code = SOLVER_NAMES.index(solver)
@@ -255,6 +260,15 @@ def _project(
         proved = bound if answer.outcome is Outcome.LIMIT else 0.0
         return Found(Status.LIMIT, known.y, proved + outside, known.literals, nodes)
     return _nothing(yhat, nodes)
+
+
+def _doubted(found: Found) -> Found:
+    """The same, where numbers are too large for a solver's proofs."""
+    doubts = {Status.PROJECTED: Status.LIMIT, Status.CONFLICT: Status.UNSOLVED}
+    status = doubts.get(found.status, found.status)
+    value = found.value if found.status is Status.LIMIT else 0.0
+    missing = status is Status.UNSOLVED
+    return replace(found, status=status, value=value, found=found.found and not missing)
 
 
 def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:

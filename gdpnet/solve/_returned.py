@@ -20,7 +20,7 @@ within the tolerance of the type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,6 +87,8 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
     size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
     at_risk = reach.at_risk(size, options)
     at_risk &= np.isin(results.status, _ANSWERED) & ~results.missing
+    if results.strict is not None:
+        at_risk &= ~results.strict
     if not at_risk.any():
         return
     broken = np.zeros(len(yhat))
@@ -297,10 +299,14 @@ class _Check:
         self.floor = np.array([column.lower for column in auxiliaries])
         self.ceiling = np.array([column.upper for column in auxiliaries])
         rows = len(self.equality)
-        self.true_rows = _incidence([b.true_rows for b in data.booleans], rows)
-        self.false_rows = _incidence([b.false_rows for b in data.booleans], rows)
+        self.true_rows = _incidence([b.true_rows for b in data.booleans], data.rows)
+        self.false_rows = _incidence([b.false_rows for b in data.booleans], data.rows)
         self.globals = np.zeros(rows, dtype=bool)
         self.globals[list(data.global_rows)] = True
+        literals = [clause.literals for clause in data.clauses]
+        self.positive = _incidence([[k - 1 for k in c if k > 0] for c in literals], data.booleans)
+        self.negative = _incidence([[-k - 1 for k in c if k < 0] for c in literals], data.booleans)
+        self.guard = np.array([clause.guard for clause in data.clauses], dtype=np.int64)
 
     def rounded(self, z: Array) -> Array:
         """Points with the outputs as the caller gets them: whole where they must be, in bounds."""
@@ -342,6 +348,7 @@ class _Check:
             for s, i in zip(*np.nonzero(close), strict=True):
                 broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
             holds = ~(broken.any(1) | (outside > 0.0).any(1) | beside.any(1))
+        holds &= self._decided(samples, assignment)
         wanted = np.maximum(excess, 0.0) + 0.5 * self.eps * size
         loose = broken & ~self.equality & ~self.discrete
         worst = np.maximum(scaled.max(1, initial=0.0), outside.max(1, initial=0.0))
@@ -428,6 +435,15 @@ class _Check:
         rows = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
         return np.asarray(rows | ((assignment == -1).astype(np.float64) @ self.false_rows > 0))
 
+    def _decided(self, samples: Array, assignment: Array) -> Array:
+        """Whether every clause that applies has a true literal: else rows were not looked at."""
+        true = (assignment == 1).astype(np.float64) @ self.positive.T
+        true += (assignment == -1).astype(np.float64) @ self.negative.T
+        required = self.instance.active[samples].copy()
+        nested = self.guard >= 0
+        required[:, nested] &= assignment[:, self.guard[nested]] == 1
+        return ~(required & (true == 0.0)).any(1)
+
     def _scale(self, samples: Array, bound: Array) -> Array:
         """`max(1, |b|, max|a|)` of each row."""
         shared = np.abs(self.rules.table.shared.numpy()).max(1, initial=1.0)
@@ -509,8 +525,9 @@ def _upper_half(number: Array) -> Array:
     return np.asarray(scaled - (scaled - number))
 
 
-def _incidence(lists: list[tuple[int, ...]], rows: int) -> Array:
-    matrix = np.zeros((len(lists), rows))
+def _incidence(lists: Sequence[Sequence[int]], of: Sequence[object]) -> Array:
+    """1 where a list (line) names one of some things (column)."""
+    matrix = np.zeros((len(lists), len(of)))
     for k, listed in enumerate(lists):
         matrix[k, list(listed)] = 1.0
     return matrix

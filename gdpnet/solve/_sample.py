@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gdpnet.ir.data import Clause
-from gdpnet.ir.steps import off_step, power_of_two, steps
+from gdpnet.ir.steps import off_step, power_of_two, round_to_steps, steps
 from gdpnet.rules.model import Evaluated, RuleModel
 from gdpnet.solve._disjunctive import DisjunctiveProgram
 
@@ -46,10 +46,13 @@ class Sample:
             varying = rows.varying.cpu().numpy()
             matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
         bound = rows.bound[index].detach().cpu().numpy()
-        impossible = [i for i, step in rules.kept("steps", _steps) if off_step(bound[i], step)]
-        if impossible:
+        stepping = rules.kept("steps", _steps)
+        if stepping:
+            equality = rows.equality.cpu().numpy()
+            impossible = [i for i, step in stepping if equality[i] and off_step(bound[i], step)]
             matrix, bound = matrix.copy(), bound.copy()
             matrix[impossible], bound[impossible] = 0.0, 1.0
+            round_to_steps([(i, step) for i, step in stepping if not equality[i]], bound)
         active = evaluated.clauses[index].tolist()
         return Sample(
             rules=rules,
@@ -92,6 +95,10 @@ class Sample:
     def integer(self) -> np.ndarray:
         """Which columns are whole numbers."""
         return np.array([column.integer for column in self.rules.data.columns])
+
+    def largest(self, yhat: np.ndarray) -> float:
+        """The largest number that a solver has to do with."""
+        return float(np.abs(np.concatenate([yhat, self.bound * self.unit])).max(initial=0.0))
 
     def clip(self, yhat: np.ndarray) -> np.ndarray:
         """The prediction within the outputs' bounds: it changes the distance by a constant."""

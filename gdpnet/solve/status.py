@@ -44,9 +44,9 @@ _MESSAGES = {
         "raise node_limit or time_limit"
     ),
     Status.ERROR: (
-        "the sample could not be used: NaN or infinity in it, or no output of its type satisfies "
-        "the rules within the tolerance (info.rounding has by how much they are broken; use "
-        "float64, or smaller units)"
+        "the sample could not be used: NaN or infinity in it, or no output of its type beside the "
+        "nearest point satisfies the rules within the tolerance (info.rounding has by how much "
+        "they are broken; use float64, or smaller units)"
     ),
     Status.UNSOLVED: (
         "no output that satisfies the rules was found and none was excluded: a limit was reached, "

@@ -179,7 +179,9 @@ def _nearest_point(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         if answer.distance < INF:
             yield from _broken(sample, answer, tolerance)
     elif status is Status.ERROR:
-        if sample.relaxed(_tightened(sample, answer), _key(answer)) < INF:
+        # Rounding stands in the way of the nearest set; another one may be far away.
+        around = sample.relaxed(_tightened(sample, answer), _key(answer))
+        if around <= sample.nearest * (1 + tolerance) + tolerance:
             yield f"ERROR, yet rounding prevents nothing: {answer.floats}"
     elif status is Status.UNSOLVED:
         yield _UNFINISHED
@@ -311,10 +313,17 @@ def _lower_bound(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
             yield from _broken(sample, answer, Fraction(OF_RELAXATIONS))
 
 
+def _inside(sample: Sample) -> oracle.Relaxation:
+    p, tolerance = sample.problem, Fraction(TOLERANCE[torch.float64])
+    return lambda row: ZERO if p.equality[row] else -tolerance * p.documented[row]
+
+
 def _above(sample: Sample, bound: float) -> Iterator[str]:
     """Points nearer than what is said to be a lower bound."""
     size = max([Fraction(1), Fraction(bound), *(abs(v) for v in sample.yhat)])
-    if sample.nearest < Fraction(bound) - Fraction(OF_RELAXATIONS) * size:
+    least = Fraction(bound) - Fraction(OF_RELAXATIONS) * size
+    # Rows hold within a tolerance, which counts where they are nearly parallel.
+    if sample.nearest < least and sample.relaxed(_inside(sample), "inside") < least:
         yield f"lower bound {bound!r}, yet there is a point at {float(sample.nearest)!r}"
 
 

@@ -108,6 +108,22 @@ def test_steps_follow_the_inputs(solver: str) -> None:
     assert p.y[1].tolist() == [3.0, 5.0]
 
 
+@pytest.mark.parametrize("solver", ["auto", "milp"])
+def test_inequalities_between_integers_are_rounded_to_their_steps(solver: str) -> None:
+    """`2 a + 2 b <= -454674.5` is `a + b <= -227338`, or branching would never end."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Param(mutable=True, initialize=-454674.5)
+    m.n = pyo.Var(range(2), domain=pyo.Integers, bounds=(-(10**6), 10**6))
+    m.r = Disjunction(expr=[[m.n[0] - 2 * m.n[1] >= 2 * 10**6], [2 * m.n[0] + 2 * m.n[1] <= m.x]])
+    rules = gdpnet.RuleModel(m, outputs=[m.n], inputs=[m.x])
+    x = torch.tensor([[-454674.5], [-454674.0]], dtype=DOUBLE)
+    p = gdpnet.project(rules, torch.tensor([[704.0, 274.0]] * 2, dtype=DOUBLE), x, solver=solver)
+    assert (p.status == Status.PROJECTED).all()
+    assert p.y.sum(1).tolist() == [-227338.0, -227337.0]
+    assert p.distance.tolist() == [704 + 274 + 227338, 704 + 274 + 227337]
+    assert (p.info.nodes < 50).all()
+
+
 def test_a_disjunct_off_its_steps_is_left_out() -> None:
     m = pyo.ConcreteModel()
     m.n = pyo.Var(range(2), domain=pyo.Integers, bounds=(-1000, 1000))

@@ -57,7 +57,9 @@ def test_integer_outputs_are_whole(
     n = p.y[0, 0].item()
     assert n == round(n)
     assert p.distance.item() == abs(n - value) <= 0.5
-    assert names(p) == ["PROJECTED"]
+    # A solver's proof is worth little beside large numbers.
+    doubted = keywords.get("solver") == "milp" and value > 1e9
+    assert names(p) == ["LIMIT" if doubted else "PROJECTED"]
     assert integer.satisfied(None, p.y, tol=0.0).item()
 
 

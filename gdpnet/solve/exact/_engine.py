@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gdpnet.ir.instance import Instance as Instance
+from gdpnet.ir.steps import round_to_steps, stepping_inequalities
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact._arrays import Component, components
@@ -73,6 +74,7 @@ class ExactEngine:
         self.plain = all(c.prepared.plain and not c.nested for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._instructions = compile_instructions(rules.data)
+        self._stepping = stepping_inequalities(rules.data)
         self._varying = len(rules.table.varying)
         self.programs: list[list[Block]] = [[] for _ in self.components]
 
@@ -84,11 +86,14 @@ class ExactEngine:
         """
         n = len(self.data.columns)
         if self._instructions is None:
-            return Instance.of(self.rules, x)
+            found = Instance.of(self.rules, x)
+            round_to_steps(self._stepping, found.bound)
+            return found
         active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
         bound = np.empty((len(x), len(self.data.rows)))
         varying = np.empty((len(x), self._varying, n))
         finite = instantiate(self._instructions.words, x, active, bound, varying)
+        round_to_steps(self._stepping, bound)
         return Instance(active, bound, varying, finite)
 
     def project(
