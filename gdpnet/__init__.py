@@ -26,6 +26,7 @@ from gdpnet.plot import (
     plot_satisfaction,
     plot_sizes,
 )
+from gdpnet.proof import Certificate, Verdict, certify, verify
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -40,17 +41,7 @@ from gdpnet.rules import (
     rule,
 )
 from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
-from gdpnet.solve import (
-    Certificate,
-    Projection,
-    ProjectionInfo,
-    Status,
-    Verdict,
-    certify,
-    project,
-    verify,
-    warmup,
-)
+from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
 
 # The function, not the package of the same name, is the public name. A machine that only runs saved
 # rules has no Pyomo, and no function either.

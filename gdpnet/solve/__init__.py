@@ -2,18 +2,13 @@
 
 from gdpnet.solve._exact import warmup
 from gdpnet.solve._project import project
-from gdpnet.solve.certificate import Certificate, Verdict, certify, verify
 from gdpnet.solve.projection import Projection, ProjectionInfo
 from gdpnet.solve.status import Status
 
 __all__ = [
-    "Certificate",
     "Projection",
     "ProjectionInfo",
     "Status",
-    "Verdict",
-    "certify",
     "project",
-    "verify",
     "warmup",
 ]

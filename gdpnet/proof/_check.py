@@ -6,8 +6,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from gdpnet.solve.proof._instance import Instance, Number, Path
-from gdpnet.solve.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, is_index
+from gdpnet.proof._instance import Instance, Number, Path
+from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, is_index
 
 # Deeper trees are refused: no search makes them, and each level costs memory.
 _DEPTH = 10_000

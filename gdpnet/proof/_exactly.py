@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from gdpnet.solve.proof._instance import Instance, Path
+from gdpnet.proof._instance import Instance, Path
 
 _ROUNDS = 4
 

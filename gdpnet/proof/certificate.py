@@ -24,12 +24,12 @@ import torch
 from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
+from gdpnet.proof._check import UnprovedError, walk
+from gdpnet.proof._instance import Instance, Number
+from gdpnet.proof._tree import Certificate
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _existence
 from gdpnet.solve._project import project
-from gdpnet.solve.proof._check import UnprovedError, walk
-from gdpnet.solve.proof._instance import Instance, Number
-from gdpnet.solve.proof._tree import Certificate
 from gdpnet.solve.status import Status
 
 __all__ = ["Certificate", "Verdict", "certify", "verify"]
@@ -107,7 +107,7 @@ def certify(
         True
     """
     # HiGHS is needed to make a certificate, not to check one.
-    from gdpnet.solve.proof import _search
+    from gdpnet.proof import _search
 
     check_seconds("time_limit", time_limit)
     check_count("node_limit", node_limit)

@@ -21,9 +21,9 @@ from pyomo.gdp import Disjunct, Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.errors import InputError, SolverError
-from gdpnet.solve.certificate import Certificate, certify, verify
-from gdpnet.solve.proof import _search
-from gdpnet.solve.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf
+from gdpnet.proof import _search
+from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf
+from gdpnet.proof.certificate import Certificate, certify, verify
 from tests.bank import BY_NAME, PROBLEMS, Problem
 
 INF = float("inf")
@@ -282,7 +282,7 @@ def instead_of_milp(monkeypatch: pytest.MonkeyPatch, y: float, value: float) -> 
     def project(*arguments: Any, solver: str = "auto", **options: Any) -> Any:
         return wrong if solver == "milp" else gdpnet.project(*arguments, **options)
 
-    monkeypatch.setattr("gdpnet.solve.certificate.project", project)
+    monkeypatch.setattr("gdpnet.proof.certificate.project", project)
 
 
 def test_without_certificate_the_engine_may_know_better(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from gdpnet.errors import InputError, SolverError
+from gdpnet.proof._exactly import vanish
+from gdpnet.proof._instance import Instance, Number, Path
+from gdpnet.proof._relaxation import Answer, Relaxation
+from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._project import project
-from gdpnet.solve.proof._exactly import vanish
-from gdpnet.solve.proof._instance import Instance, Number, Path
-from gdpnet.solve.proof._relaxation import Answer, Relaxation
-from gdpnet.solve.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.solve.status import Status
 
 # By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
@@ -47,7 +47,7 @@ def certificate(
     time_limit: float | None,
     node_limit: int,
 ) -> Certificate:
-    """See `gdpnet.solve.certificate.certify`.
+    """See `gdpnet.proof.certificate.certify`.
 
     Args:
         rules: the rules.

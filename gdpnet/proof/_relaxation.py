@@ -11,7 +11,7 @@ import numpy as np
 from gdpnet.errors import SolverError
 from gdpnet.lp.highs import model_of
 from gdpnet.lp.program import LinearProgram
-from gdpnet.solve.proof._instance import Instance, Path
+from gdpnet.proof._instance import Instance, Path
 
 
 @dataclass(frozen=True)

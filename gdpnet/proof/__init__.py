@@ -1,0 +1,12 @@
+"""Certificates: proofs of an answer, written once and checked in exact arithmetic.
+
+| module | what is in it |
+|---|---|
+| `certificate` | `certify`, `verify`, and what they return |
+| `_instance`, `_exactly`, `_relaxation` | the rules of one sample in rational numbers |
+| `_tree`, `_check`, `_search` | the proof's tree, its check, and the search for it |
+"""
+
+from gdpnet.proof.certificate import Certificate, Verdict, certify, verify
+
+__all__ = ["Certificate", "Verdict", "certify", "verify"]
