@@ -22,7 +22,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Plan, Status
-from gdpnet.convexify._sampled import Sampled
+from gdpnet.plan._sampled import Sampled
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"

@@ -5,8 +5,6 @@ import logging
 
 from gdpnet import nn
 from gdpnet.convexify import Plan
-from gdpnet.convexify.graph import interaction_graph
-from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import (
     ConflictError,
     ConflictWarning,
@@ -19,6 +17,8 @@ from gdpnet.errors import (
     ZeroGradientWarning,
 )
 from gdpnet.nn import ProjectionLayer
+from gdpnet.plan.graph import interaction_graph
+from gdpnet.plan.planner import plan_basic_steps
 from gdpnet.plot import (
     plot_lifted,
     plot_region,

@@ -7,6 +7,7 @@
 | `table` | the rows of a model as tensors |
 | `instance` | the rules at a batch of inputs, as numpy arrays |
 | `satisfaction` | residuals of disjuncts, rules and globals |
+| `interaction` | which rules meet |
 | `logic` | propositions as clauses, and truth values for them |
 | `steps` | units of rows, and equalities between integers |
 | `batch` | arguments `x` and `y` in one shape |

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.convexify.graph import neighbours
 from gdpnet.convexify.program._layouts import Clusters
 from gdpnet.convexify.program._products import count_products
+from gdpnet.ir.interaction import neighbours
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Array
 from gdpnet.solve.status import Status
@@ -30,7 +30,7 @@ def take_basic_steps(batch: RelaxedBatch) -> None:
     relaxation's value, which is at most the distance of any point that satisfies them.
     """
     results, layouts = batch.results, batch.layouts
-    related = neighbours(layouts.ready.rules)
+    related = neighbours(layouts.ready.rules.data)
     results.rounds = np.zeros(len(batch.x), dtype=np.int64)
     todo = np.flatnonzero(results.status == Status.RELAXED)
     while len(todo):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gdpnet._extras import need
-from gdpnet.convexify.graph import interaction_graph
 from gdpnet.errors import GdpnetError
+from gdpnet.plan.graph import interaction_graph
 from gdpnet.plot import plot_rule_graph
 from gdpnet.plot._style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
 from gdpnet.study._measured import Measured, Spread

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.planner import plan_basic_steps
 from gdpnet.errors import InputError
+from gdpnet.plan.planner import plan_basic_steps
 from gdpnet.rules.model import RuleModel
 
 _NUMBERED = {"pdnf": "K", "plan": "BUDGET"}

@@ -8,10 +8,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from gdpnet.convexify._sampled import Sampled
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_array, as_batch
-from gdpnet.ir.data import RuleData
+from gdpnet.ir.interaction import columns_of, neighbours
+from gdpnet.plan._sampled import Sampled
 from gdpnet.rules.model import RuleModel
 
 SAMPLES = 200
@@ -71,7 +71,7 @@ def graph_of(sampled: Sampled) -> nx.Graph[str]:
     """The graph of rules measured at samples."""
     rules, active, data = sampled.rules, sampled.active, sampled.rules.data
     graph: nx.Graph[str] = nx.Graph(samples=len(active))
-    columns = [_columns(data, r) for r in range(len(rules.names))]
+    columns = [columns_of(data, r) for r in range(len(rules.names))]
     for r, name in enumerate(rules.names):
         graph.add_node(
             name,
@@ -80,7 +80,7 @@ def graph_of(sampled: Sampled) -> nx.Graph[str]:
             outputs=[data.columns[j].name for j in sorted(columns[r]) if j < data.outputs],
             active=float(active[:, r].mean()) if len(active) else 0.0,
         )
-    related = _related(data, columns)
+    related = neighbours(data)
     for one, other in combinations(range(len(rules.names)), 2):
         if not related[one, other]:
             continue
@@ -139,56 +139,3 @@ def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np
             "samples: an output has no finite bounds to draw predictions from. Pass samples."
         )
     return inputs, rng.uniform(lower, upper, (len(inputs), d))
-
-
-def _columns(data: RuleData, rule: int) -> set[int]:
-    return {
-        column
-        for row in data.rows_below(data.rules[rule].clause)
-        for column, _ in data.rows[row].terms
-    }
-
-
-def _related(data: RuleData, columns: list[set[int]]) -> np.ndarray:
-    """Which rules meet in a variable, through global rows or in logic, bool `rules x rules`.
-
-    Rules that meet only through a third rule are not related; the connected components of the graph
-    hold them together.
-    """
-    links: nx.Graph[Any] = nx.Graph()
-    links.add_nodes_from(("column", j) for j in range(len(data.columns)))
-    for i in data.global_rows:
-        nx.add_path(links, [("column", j) for j, _ in data.rows[i].terms])
-    for k, clause in enumerate(data.clauses):
-        if clause.logic:
-            named = [abs(literal) - 1 for literal in clause.literals]
-            links.add_edges_from((("clause", k), ("boolean", b)) for b in named)
-            rows = [i for b in named for i in data.booleans[b].false_rows]
-            links.add_edges_from((("clause", k), ("column", j)) for i in rows for j in _of(data, i))
-    part = {node: p for p, nodes in enumerate(nx.connected_components(links)) for node in nodes}
-    touched = [
-        {part["column", j] for j in own} | {part[b] for b in _named(data, r) if b in part}
-        for r, own in enumerate(columns)
-    ]
-    return np.array([[bool(a & b) for b in touched] for a in touched], dtype=bool).reshape(
-        len(columns), len(columns)
-    )
-
-
-def _of(data: RuleData, row: int) -> list[int]:
-    return [column for column, _ in data.rows[row].terms]
-
-
-def _named(data: RuleData, rule: int) -> list[tuple[str, int]]:
-    """Booleans of a rule's disjuncts, nested ones included."""
-    return [
-        ("boolean", literal - 1)
-        for k in data.subtree(data.rules[rule].clause)
-        for literal in data.clauses[k].literals
-    ]
-
-
-def neighbours(rules: RuleModel) -> np.ndarray:
-    """Which rules interact, bool `rules x rules`."""
-    data = rules.data
-    return _related(data, [_columns(data, r) for r in range(len(rules.names))])
