@@ -11,6 +11,7 @@ from gdpnet.ir.data import RuleData
 
 
 def columns_of(data: RuleData, rule: int) -> set[int]:
+    """Variables in the rows of a rule, nested ones included."""
     return {
         column
         for row in data.rows_below(data.rules[rule].clause)

@@ -23,7 +23,7 @@ from gdpnet.rules import _describe, _files
 if TYPE_CHECKING:
     from pyomo.core.base.block import BlockData
 
-    from gdpnet.rules._explain import Explanation
+    from gdpnet.explain.explanation import Explanation
 
 # Samples are measured in pieces of this size, so that memory stays flat for any batch.
 _PIECE = 16384
@@ -324,9 +324,9 @@ class RuleModel:
             >>> print(told.rules[0].tight[0])
             y <= 3 is just met; each unit of it costs 1, 1.5 of the distance
         """
-        from gdpnet.solve import _explain
+        from gdpnet.explain import explaining
 
-        found = _explain.explain(self, x, yhat, weights)
+        found = explaining.explain(self, x, yhat, weights)
         return found if as_tensor(yhat, self.output_names, "yhat").dim() > 1 else found[0]
 
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:

@@ -12,7 +12,7 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet.rules._explain import Explanation, Move, TightRow
+from gdpnet.explain.explanation import Explanation, Move, TightRow
 from models.cooling import model as cooling
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from gdpnet.checks import weights_of
+from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
 from gdpnet.rules import _describe
-from gdpnet.rules._explain import ActiveRule, Explanation, Move, TightRow
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._project import project
 from gdpnet.solve._projector import TOLERANCE

@@ -1,0 +1,1 @@
+"""Why an output was moved: rules, rows and bounds by name."""
