@@ -21,7 +21,7 @@ export MPLBACKEND := Agg
 help:
 	@echo "make demo         the cooling model: relaxations compared, all methods trained, two reports"
 	@echo "make test         lint, types and tests"
-	@echo "make lint         ruff and mypy only"
+	@echo "make lint         ruff, mypy and import-linter only"
 	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
 	@echo "make bench        benchmarks/*.py"
 	@echo "make bench-quick  what became slower, by stored ratios"
@@ -48,6 +48,7 @@ lint: $(STAMP)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 
 # One thread a worker, or the workers' torch threads fight for the same cores.
 test: lint

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from gdpnet.errors import InputError
-from gdpnet.rules.model import RuleModel
+
+if TYPE_CHECKING:
+    from gdpnet.rules.model import RuleModel
 
 # Beyond this ratio the lighter output vanishes in the rounding errors of the heavier one.
 _WIDEST = 1e9

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
-from gdpnet.rules.model import RuleModel
+if TYPE_CHECKING:
+    from gdpnet.rules.model import RuleModel
+
 
 Array = np.ndarray
 

@@ -117,7 +117,11 @@ def acceptance(rules: RuleModel, options: Options) -> float:
 
     It is meant relative to `max(|b|, max|a|)`, or a rule in small units would always hold.
     """
-    return options.tolerance * float(rules.kept("smallest row", smallest_row))
+    return options.tolerance * float(rules.kept("smallest row", _smallest_row))
+
+
+def _smallest_row(rules: RuleModel) -> float:
+    return smallest_row(rules.data)
 
 
 def whole_outputs(rules: RuleModel, y: Array) -> Array:
