@@ -45,19 +45,11 @@ class Sample:
             matrix = matrix.copy()
             varying = rows.varying.cpu().numpy()
             matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
-        bound = rows.bound[index].detach().cpu().numpy()
-        stepping = rules.kept("steps", _steps)
-        if stepping:
-            equality = rows.equality.cpu().numpy()
-            impossible = [i for i, step in stepping if equality[i] and off_step(bound[i], step)]
-            matrix, bound = matrix.copy(), bound.copy()
-            matrix[impossible], bound[impossible] = 0.0, 1.0
-            round_to_steps([(i, step) for i, step in stepping if not equality[i]], bound)
         active = evaluated.clauses[index].tolist()
         return Sample(
             rules=rules,
             matrix=matrix,
-            bound=bound,
+            bound=rows.bound[index].detach().cpu().numpy(),
             equality=rows.equality.cpu().numpy(),
             clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
         )
@@ -96,6 +88,25 @@ class Sample:
         """Which columns are whole numbers."""
         return np.array([column.integer for column in self.rules.data.columns])
 
+    def _scaled(self, integer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in their units; those over integers alone say what whole numbers can.
+
+        Args:
+            integer: columns that are whole, bool `n`.
+        """
+        matrix, bound = self.matrix * self.unit[:, None], self.bound.copy()
+        stepping = [
+            (i, step)
+            for i, step in self.rules.kept("steps", _steps)
+            if integer[self.matrix[i] != 0.0].all()
+        ]
+        round_to_steps([(i, step) for i, step in stepping if not self.equality[i]], bound)
+        bound *= self.unit
+        for i, step in stepping:
+            if self.equality[i] and off_step(self.bound[i], step):
+                matrix[i], bound[i] = 0.0, 1.0
+        return matrix, bound
+
     def largest(self, yhat: np.ndarray) -> float:
         """The largest number that a solver has to do with."""
         return float(np.abs(np.concatenate([yhat, self.bound * self.unit])).max(initial=0.0))
@@ -113,17 +124,16 @@ class Sample:
             weights: `d`.
         """
         d, n = len(start), len(self.lower)
-        rows, unit = len(self.bound), self.unit
+        rows = len(self.bound)
+        matrix, bound = self._scaled(self.integer)
         # y - eta <= start and -y - eta <= -start
         epigraph = np.zeros((2 * d, n + d))
         epigraph[:d, :d], epigraph[d:, :d] = np.eye(d), -np.eye(d)
         epigraph[:d, n:] = epigraph[d:, n:] = -np.eye(d)
         return DisjunctiveProgram(
             cost=np.concatenate([np.zeros(n), weights]),
-            matrix=np.vstack(
-                [np.hstack([self.matrix * unit[:, None], np.zeros((rows, d))]), epigraph]
-            ),
-            bound=np.concatenate([self.bound * unit, start, -start]),
+            matrix=np.vstack([np.hstack([matrix, np.zeros((rows, d))]), epigraph]),
+            bound=np.concatenate([bound, start, -start]),
             equality=np.concatenate([self.equality, np.zeros(2 * d, dtype=bool)]),
             lower=np.concatenate([self.lower, np.zeros(d)]),
             upper=np.concatenate([self.upper, np.full(d, np.inf)]),
@@ -148,10 +158,11 @@ class Sample:
             bounded: columns whose bounds count, bool `n`.
             integer: columns that must be whole, bool `n`.
         """
+        matrix, bound = self._scaled(integer)
         return DisjunctiveProgram(
             cost=np.zeros(len(self.lower)),
-            matrix=self.matrix * self.unit[:, None],
-            bound=self.bound * self.unit,
+            matrix=matrix,
+            bound=bound,
             equality=self.equality,
             lower=np.where(bounded, self.lower, -np.inf),
             upper=np.where(bounded, self.upper, np.inf),

@@ -94,6 +94,7 @@ def test_a_row_off_its_steps_is_a_contradiction_at_once(solver: str) -> None:
     p = gdpnet.project(parity(1), yhat, solver=solver)
     assert Status(int(p.status)) is Status.CONFLICT
     assert p.info.nodes.item() < 100
+    assert parity(1).explain_conflict() == ["g", "n[0] is whole", "n[1] is whole"]
     even = gdpnet.project(parity(2), yhat, solver=solver)
     assert Status(int(even.status)) is Status.PROJECTED
     assert even.y.tolist() == [[3.0, 5.0]]

@@ -86,14 +86,11 @@ class ExactEngine:
         """
         n = len(self.data.columns)
         if self._instructions is None:
-            found = Instance.of(self.rules, x)
-            round_to_steps(self._stepping, found.bound)
-            return found
+            return Instance.of(self.rules, x)
         active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
         bound = np.empty((len(x), len(self.data.rows)))
         varying = np.empty((len(x), self._varying, n))
         finite = instantiate(self._instructions.words, x, active, bound, varying)
-        round_to_steps(self._stepping, bound)
         return Instance(active, bound, varying, finite)
 
     def project(
@@ -107,6 +104,10 @@ class ExactEngine:
             options: limits are for each sample and component.
             detailed: report the final dictionaries.
         """
+        if self._stepping:
+            bound = instance.bound.copy()
+            round_to_steps(self._stepping, bound)
+            instance = instance._replace(bound=bound)
         if self._whole:  # nothing to take apart and put together again
             out, detail, unproved = self._run(0, instance, yhat, options, detailed)
             return Solved(*out, unproved, None, ((self.components[0], detail),), detailed)
