@@ -59,7 +59,7 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
     """Run a solver in a thread of its own and wait for it: until it ends or the time is over.
 
     Waiting can be interrupted by Ctrl-C where running cannot, and a solver that does not look at
-    its own clock is left behind, one at most.
+    its own clock is left behind, one at most: while it runs, others with a limit wait for it.
 
     Args:
         run: runs the solver.
@@ -69,6 +69,8 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
     Returns:
         Whether it ended.
     """
+    if clock.left is not None and not _wait_for_left_behind(clock.left):
+        return False
     done = threading.Event()
 
     def work() -> None:
@@ -94,6 +96,16 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
         done.wait(_GRACE)
         raise
     return _leave_behind(thread)
+
+
+def _wait_for_left_behind(seconds: float) -> bool:
+    """Whether no solver is left behind any more, after some time at most."""
+    with _lock:
+        _left_behind[:] = [thread for thread in _left_behind if thread.is_alive()]
+        running = list(_left_behind)
+    for thread in running:
+        thread.join(seconds)
+    return not any(thread.is_alive() for thread in running)
 
 
 def _leave_behind(thread: threading.Thread) -> bool:

@@ -268,6 +268,7 @@ class _Search:
         self.solver = solver
         self.first = first
         self.clock = clock
+        self.unfinished = False
         self.nodes = 0
         self.best = DisjunctiveAnswer(Outcome.INFEASIBLE)
         self.guarded: dict[int, list[Clause]] = {}
@@ -319,6 +320,8 @@ class _Search:
                     children.append((self._solve(known), known))
             children.sort(key=lambda child: -child[0].bound)
             stack += children
+        if self.unfinished:  # a node was not, so nothing is excluded
+            return replace(self.best, outcome=Outcome.LIMIT, bound=root.bound, nodes=self.nodes)
         return replace(self.best, nodes=self.nodes)
 
     def _propagated(self, literals: frozenset[int]) -> frozenset[int] | None:
@@ -339,7 +342,10 @@ class _Search:
 
     def _solve(self, literals: frozenset[int]) -> Answer:
         self.nodes += 1
-        return self.solver(self.program.linear(self.program.rows_of(sorted(literals))), UNLIMITED)
+        linear = self.program.linear(self.program.rows_of(sorted(literals)))
+        answer = self.solver(linear, self.clock)
+        self.unfinished |= answer.outcome is Outcome.LIMIT
+        return answer
 
     def _improves(self, answer: Answer) -> bool:
         return self.best.point is None or answer.bound < self.best.value - 1e-12

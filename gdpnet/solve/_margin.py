@@ -15,7 +15,7 @@ import numpy as np
 
 from gdpnet.ir.data import Row, RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.steps import impossible
+from gdpnet.ir.steps import impossible, power_of_two
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Array, Options
 
@@ -29,6 +29,9 @@ _MARGIN = 1e-6
 class Loosened:
     """Rules with every equality as two inequalities, so that each row can give way.
 
+    Columns are in units of their bounds: where those differ by many orders of magnitude the search
+    may have gone astray for that.
+
     Args:
         rules: the rules.
     """
@@ -36,11 +39,12 @@ class Loosened:
     def __init__(self, rules: RuleModel) -> None:
         from gdpnet.solve.exact import ExactEngine
 
-        self.rules = RuleModel.from_data(_loosened(rules.data))
+        self.unit = _units(rules.data)
+        self.rules = RuleModel.from_data(_loosened(_in_units(rules.data, self.unit)))
         self.engine: ExactEngine = ExactEngine(self.rules)
 
     def search(self, x: Array, yhat: Array, options: Options) -> Solved:
-        """Nearest points of the loosened rules."""
+        """Points of the loosened rules; which ones does not matter."""
         instance = self.engine.instantiate(x)
         largest = np.abs(self.rules.table.shared.numpy()).max(1, initial=1.0)
         size = np.maximum(np.abs(instance.bound), largest)
@@ -49,7 +53,29 @@ class Loosened:
             own = np.abs(instance.varying).max(2, initial=1.0)
             size[:, varying] = np.maximum(np.abs(instance.bound[:, varying]), own)
         loose = instance._replace(bound=instance.bound + _MARGIN * size)
-        return self.engine.project(loose, yhat, options._replace(tie="vertex"))
+        d = yhat.shape[1]
+        plain = options._replace(tie="vertex", weights=np.ones(d), detailed=False)
+        return self.engine.project(loose, yhat / self.unit[:d], plain)
+
+
+def _units(data: RuleData) -> Array:
+    """The power of two nearest to the size of each column's bounds; 1 for integers and the open."""
+    ends = np.array([max(abs(c.lower), abs(c.upper)) for c in data.columns], dtype=float)
+    usable = np.isfinite(ends) & (ends > 0.0) & ~np.array([c.integer for c in data.columns])
+    return np.where(usable, 1.0 / power_of_two(np.where(usable, ends, 1.0)), 1.0)
+
+
+def _in_units(data: RuleData, unit: Array) -> RuleData:
+    """The same rules over columns divided by units."""
+    columns = tuple(
+        replace(column, lower=column.lower / u, upper=column.upper / u)
+        for column, u in zip(data.columns, unit.tolist(), strict=True)
+    )
+    rows = tuple(
+        replace(row, terms=tuple((j, a.scaled(float(unit[j]))) for j, a in row.terms))
+        for row in data.rows
+    )
+    return replace(data, columns=columns, rows=rows)
 
 
 def _loosened(data: RuleData) -> RuleData:

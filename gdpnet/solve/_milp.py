@@ -124,10 +124,13 @@ def _smallest_row(rules: RuleModel) -> float:
     return smallest_row(rules.data)
 
 
-def whole_outputs(rules: RuleModel, y: Array) -> Array:
-    """Outputs, whole where they must be."""
+def whole_outputs(rules: RuleModel, y: Array, within: float = np.inf) -> Array:
+    """Outputs, whole where they must be and are as near to it as `within`."""
     integer = [column.integer for column in rules.data.columns[: rules.data.outputs]]
-    return np.where(integer, np.rint(y), y)
+    if not any(integer):
+        return y
+    whole = np.rint(y)
+    return np.where(integer & (np.abs(y - whole) <= within), whole, y)
 
 
 def finish(
@@ -165,7 +168,8 @@ def finish(
         found = _project(
             sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock
         )
-        return _doubted(found) if sample.largest(yhat[index]) > _TRUSTED else found
+        doubted = sample.largest(yhat[index], found.status is Status.CONFLICT) > _TRUSTED
+        return _doubted(found) if doubted else found
 
     workers = min(len(samples), workers_of(options.threads))
     code = SOLVER_NAMES.index(solver)

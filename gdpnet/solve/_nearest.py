@@ -52,7 +52,7 @@ def _elastic(
 
     Equalities of disjuncts become two inequalities, so that they can be broken by an amount.
     """
-    program = sample.projection(start, weights)
+    program = sample.projection(start, weights, as_written=True)
     data = sample.rules.data
     active = set(sample.clauses)
     owners = [r for r, rule in enumerate(data.rules) if data.clauses[rule.clause] in active]

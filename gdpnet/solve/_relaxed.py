@@ -22,7 +22,7 @@ from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
 from gdpnet.solve._exact import instantiate
-from gdpnet.solve._milp import acceptance
+from gdpnet.solve._milp import acceptance, whole_outputs
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
@@ -42,6 +42,9 @@ _STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Statu
 
 # Samples that pay for a solver's model of their own.
 _PIECE = 64
+
+# An integer output this near to a whole number is that number.
+_NEARLY = 1e-9
 
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
@@ -141,7 +144,7 @@ class RelaxedBatch:
             results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == SOLVED
-        results.y[samples[solved]] = y[solved]
+        results.y[samples[solved]] = whole_outputs(self.rules, y[solved], _NEARLY)
         results.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
         results.status[samples] = _STATUS[outcome]
         self.judge(samples[solved], _SATISFIED)

@@ -107,25 +107,35 @@ class Sample:
                 matrix[i], bound[i] = 0.0, 1.0
         return matrix, bound
 
-    def largest(self, yhat: np.ndarray) -> float:
-        """The largest number that a solver has to do with."""
-        return float(np.abs(np.concatenate([yhat, self.bound * self.unit])).max(initial=0.0))
+    def largest(self, yhat: np.ndarray, ranges: bool) -> float:
+        """The largest number that a solver has to do with.
+
+        Args:
+            yhat: prediction, `d`.
+            ranges: count the bounds of integers as well.
+        """
+        ends = np.concatenate([self.lower[self.integer], self.upper[self.integer]])
+        ends = ends[np.isfinite(ends)] if ranges else ends[:0]
+        return float(np.abs(np.concatenate([yhat, self.bound * self.unit, ends])).max(initial=0.0))
 
     def clip(self, yhat: np.ndarray) -> np.ndarray:
         """The prediction within the outputs' bounds: it changes the distance by a constant."""
         d = len(yhat)
         return np.clip(yhat, self.lower[:d], self.upper[:d])
 
-    def projection(self, start: np.ndarray, weights: np.ndarray) -> DisjunctiveProgram:
+    def projection(
+        self, start: np.ndarray, weights: np.ndarray, as_written: bool = False
+    ) -> DisjunctiveProgram:
         """Least `sum w |y - start|` over everything that holds; columns (z, eta).
 
         Args:
             start: prediction within the bounds, `d`.
             weights: `d`.
+            as_written: rows over integers are left as they are, to be broken by an amount.
         """
         d, n = len(start), len(self.lower)
         rows = len(self.bound)
-        matrix, bound = self._scaled(self.integer)
+        matrix, bound = self._scaled(self.integer & (not as_written))
         # y - eta <= start and -y - eta <= -start
         epigraph = np.zeros((2 * d, n + d))
         epigraph[:d, :d], epigraph[d:, :d] = np.eye(d), -np.eye(d)

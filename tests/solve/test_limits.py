@@ -183,10 +183,15 @@ def test_a_solver_that_does_not_look_at_its_clock_is_left_behind_once(
     assert not run_beside(release.wait, lambda: None, Clock(0.1))
     assert time.monotonic() - started < 2.0
     assert "goes on in the background" in caplog.text
-    # A second one is waited for.
-    threading.Timer(1.0, release.set).start()
-    assert run_beside(release.wait, lambda: None, Clock(0.1))
-    assert "one at most" in caplog.text
+    # No second one is started beside it before its time is over.
+    begun = threading.Event()
+    assert not run_beside(begun.set, lambda: None, Clock(0.1))
+    assert not begun.is_set()
+    # Nor one that has no limit left behind: it is waited for.
+    threading.Timer(0.5, release.set).start()
+    assert run_beside(release.wait, lambda: None, Clock())
+    assert run_beside(begun.set, lambda: None, Clock(5.0))
+    assert begun.is_set()
 
 
 def test_clocks() -> None:
