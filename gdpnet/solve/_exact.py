@@ -175,12 +175,14 @@ def solve(
         solved=solved,
         replay=lambda: engine.project(instance, yhat, searched, detailed=True),
     )
-    _forgive_rounding(engine, results, solved, yhat, searched)
     rest = results.status > _PROJECTED
+    if np.count_nonzero(rest):
+        _forgive_rounding(engine, results, solved, yhat, searched)
+        rest = results.status > _PROJECTED
     if solved.unproved is not None:
         results.least_norm = ~solved.unproved & ~rest
     if not np.count_nonzero(rest):
-        results.plain = engine.plain
+        results.plain = engine.plain and results.unfinished is False
         return results
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid
