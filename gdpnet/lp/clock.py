@@ -90,8 +90,7 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
         stop()
         if done.wait(_GRACE):
             return True
-    except BaseException:
-        clock.cancel()
+    except BaseException:  # the clock goes on: others may look at it
         stop()
         done.wait(_GRACE)
         raise

@@ -17,7 +17,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Status
-from gdpnet.lp.clock import Clock, run_beside
+from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
 
 DOUBLE = torch.float64
 
@@ -192,6 +192,18 @@ def test_a_solver_that_does_not_look_at_its_clock_is_left_behind_once(
     assert run_beside(release.wait, lambda: None, Clock())
     assert run_beside(begun.set, lambda: None, Clock(5.0))
     assert begun.is_set()
+
+
+def test_an_interruption_leaves_the_clock_that_all_share_alone() -> None:
+    def interrupted(_: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Event, "wait", interrupted)
+        patch.setattr(threading.Thread, "start", lambda self: None)
+        run_beside(lambda: None, lambda: None, UNLIMITED)
+    assert not UNLIMITED.over
+    assert run_beside(lambda: None, lambda: None, UNLIMITED)
 
 
 def test_clocks() -> None:
