@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from gdpnet.ir.table import RowTable
     from gdpnet.rules.model import RuleModel
 
 
@@ -48,6 +49,19 @@ class Instance(NamedTuple):
     def take(self, samples: Array) -> Instance:
         """The rules for some of the samples."""
         return Instance(self.active[samples], self.bound[samples], self.varying[samples])
+
+    def scale(self, table: RowTable) -> Array:
+        """`max(1, |b|, max|a|)` of each row, (B, m): what tolerances are relative to.
+
+        Args:
+            table: of the same rules.
+        """
+        scale = np.maximum(np.abs(self.bound), np.abs(table.shared.numpy()).max(1, initial=1.0))
+        varying = table.varying.numpy()
+        if len(varying):
+            own = np.abs(self.varying).max(2, initial=1.0)
+            scale[:, varying] = np.maximum(np.abs(self.bound[:, varying]), own)
+        return scale
 
     def unusable(self) -> Array:
         """Samples with a coefficient that is not a finite number, (B,) bool."""

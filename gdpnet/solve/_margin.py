@@ -46,13 +46,8 @@ class Loosened:
     def search(self, x: Array, yhat: Array, options: Options) -> Solved:
         """Points of the loosened rules; which ones does not matter."""
         instance = self.engine.instantiate(x)
-        largest = np.abs(self.rules.table.shared.numpy()).max(1, initial=1.0)
-        size = np.maximum(np.abs(instance.bound), largest)
-        varying = self.rules.table.varying.numpy()
-        if len(varying):
-            own = np.abs(instance.varying).max(2, initial=1.0)
-            size[:, varying] = np.maximum(np.abs(instance.bound[:, varying]), own)
-        loose = instance._replace(bound=instance.bound + _MARGIN * size)
+        margin = _MARGIN * instance.scale(self.rules.table)
+        loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]
         plain = options._replace(tie="vertex", weights=np.ones(d), detailed=False)
         return self.engine.project(loose, yhat / self.unit[:d], plain)

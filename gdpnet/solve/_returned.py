@@ -80,8 +80,7 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
     reach: Reach = rules.kept("reach", Reach)
     if reach.harmless(options):
         return
-    by_engine = results.solved is not None
-    z = results.solved.z if results.solved is not None else results.y
+    z = results.y if results.solved is None else results.solved.z
     # The search had to do with the prediction's size as well.
     size = np.abs(z)
     size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
@@ -93,11 +92,11 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
         return
     broken = np.zeros(len(yhat))
     samples = np.flatnonzero(at_risk)
-    if by_engine and results.instance is not None:
+    if results.solved is not None and results.instance is not None:
         finished = results.solver[samples] == SOLVER_NAMES.index("exact")
         check = _Check(rules, results.instance, options.dtype, options.tolerance)
-        _, size = _enforce(rules, yhat, results, options, samples[finished], check)
-        broken[samples[finished]] = size
+        _, left = _enforce(rules, yhat, results, options, samples[finished], check)
+        broken[samples[finished]] = left
         samples = samples[~finished]
     if len(samples):
         broken[samples] = _broken_otherwise(rules, x, yhat, results, options, samples)
@@ -113,9 +112,8 @@ def _broken_otherwise(
     """The same for points of other solvers, whose auxiliaries are not known."""
     rounded = torch.from_numpy(results.y[samples]).to(options.dtype).double().numpy()
     batch = Batch.of_arrays(x[samples], rounded)
-    violation = rules.global_violation(batch.x, batch.y).numpy()
-    if rules.names:
-        violation = np.maximum(violation, rules.violation(batch.x, batch.y).numpy().max(1))
+    each, globally = rules.measure(batch.x, batch.y)
+    violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
     wrong = violation > options.tolerance
     results.y[samples] = rounded
     if results.layout is not None:  # a relaxation's point may break rules
@@ -328,7 +326,7 @@ class _Check:
         enforced = self.enforced(assignment)
         beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
         beyond = np.where(enforced, beyond, 0.0)
-        scale = self._scale(samples, bound)
+        scale = self.instance.take(samples).scale(self.rules.table)
         scaled = beyond / scale
         y = z[:, :d]
         outside = np.maximum(self.lower - y, y - self.upper)
@@ -375,7 +373,6 @@ class _Check:
     def _balanced(self, samples: Array, z: Array, assignment: Array) -> Array:
         """Points whose enforced equalities hold exactly, as far as the caller's type allows."""
         d = len(self.lower)
-        z = z.copy()
         enforced = self.enforced(assignment) & self.equality
         equalities = np.flatnonzero(enforced.any(0))
         matrix = self._coefficients(samples, equalities)  # (B, equalities, n)
@@ -390,7 +387,7 @@ class _Check:
         used = np.zeros(z.shape, dtype=bool)
         for k, row in enumerate(equalities.tolist()):
             own = np.flatnonzero(enforced[:, row])
-            pivot = self._pivots(matrix[own, k], used[own], enforced[own], matrix[own])
+            pivot = self._pivots(matrix[own, k], used[own], matrix[own])
             known = pivot >= 0
             own, pivot = own[known], pivot[known]
             a = matrix[own, k]
@@ -402,7 +399,7 @@ class _Check:
             used[own, pivot] = True
         return z
 
-    def _pivots(self, a: Array, used: Array, enforced: Array, matrix: Array) -> Array:
+    def _pivots(self, a: Array, used: Array, matrix: Array) -> Array:
         """The column of an equality that is computed from the others, (B,); -1 where none can be.
 
         One with a power of two in front of it that stands in few other equalities, else an
@@ -443,16 +440,6 @@ class _Check:
         nested = self.guard >= 0
         required[:, nested] &= assignment[:, self.guard[nested]] == 1
         return ~(required & (true == 0.0)).any(1)
-
-    def _scale(self, samples: Array, bound: Array) -> Array:
-        """`max(1, |b|, max|a|)` of each row."""
-        shared = np.abs(self.rules.table.shared.numpy()).max(1, initial=1.0)
-        scale = np.maximum(shared, np.abs(bound))
-        varying = self.rules.table.varying.numpy()
-        if len(varying):
-            own = np.abs(self.instance.varying[samples]).max(2, initial=1.0)
-            scale[:, varying] = np.maximum(own, np.abs(bound[:, varying]))
-        return scale
 
     def _breaks(self, sample: int, row: int, z: Array) -> bool:
         """Whether a row is broken in exact arithmetic, or when added up in either order."""
