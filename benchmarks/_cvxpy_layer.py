@@ -9,7 +9,7 @@ import torch
 from cvxpylayers.torch import CvxpyLayer
 
 import gdpnet
-from gdpnet.convexify.program._blocks import layout
+from gdpnet.relaxation.blocks import layout
 
 
 class CvxpyProjection:

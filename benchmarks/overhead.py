@@ -19,7 +19,7 @@ from _measure import Report
 from relaxations import PAPER
 
 import gdpnet
-from gdpnet.convexify.program._sizes import sizes_of
+from gdpnet.relaxation.sizes import sizes_of
 from gdpnet.study import METHODS, Task, load_model
 from gdpnet.study.training._evaluation import Outputs
 from gdpnet.study.training._objective import Objective

@@ -20,10 +20,10 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 import gdpnet
 from gdpnet import Plan
-from gdpnet.convexify.program._layouts import Layouts, layouts_of
-from gdpnet.convexify.program._program import Program
 from gdpnet.errors import SolverError
 from gdpnet.lp import highs
+from gdpnet.relaxation.layouts import Layouts, layouts_of
+from gdpnet.relaxation.program import Program
 from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 

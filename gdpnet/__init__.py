@@ -4,7 +4,6 @@ import contextlib
 import logging
 
 from gdpnet import nn
-from gdpnet.convexify import Plan
 from gdpnet.errors import (
     ConflictError,
     ConflictWarning,
@@ -27,6 +26,7 @@ from gdpnet.plot import (
     plot_sizes,
 )
 from gdpnet.proof import Certificate, Verdict, certify, verify
+from gdpnet.relaxation import Plan
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -46,7 +46,7 @@ from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
 # The function, not the package of the same name, is the public name. A machine that only runs saved
 # rules has no Pyomo, and no function either.
 with contextlib.suppress(ImportError):
-    from gdpnet.convexify import convexify_rules as convexify
+    from gdpnet.relaxation import convexify_rules as convexify
 
 __version__ = "0.1.0"
 

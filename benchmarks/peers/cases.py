@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.bio import marker_rules
-from gdpnet.convexify.program._layouts import Layouts
-from gdpnet.convexify.program._products import products
-from gdpnet.convexify.program._room import Room
+from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.layouts import Layouts
+from gdpnet.relaxation.products import products
 from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 

@@ -16,7 +16,7 @@ from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
 from gdpnet.lp.program import Answer, LinearProgram, Outcome
 
 if TYPE_CHECKING:
-    from gdpnet.convexify.program._sparse import SparseProgram
+    from gdpnet.relaxation.sparse import SparseProgram
 
 
 @cache

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 import torch
 from torch import nn
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.projection import Projection, ProjectionInfo

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gdpnet.convexify.program._products import products as products_of
-from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.products import products as products_of
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

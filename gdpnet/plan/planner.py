@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from gdpnet.checks import check_choice, check_count
-from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.errors import InputError, RuleError
 from gdpnet.plan._sampled import Sampled
 from gdpnet.plan.graph import draw_samples, graph_of
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 
 # Samples that are looked at, and those of them on which candidates are compared.

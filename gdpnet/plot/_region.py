@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
@@ -26,6 +25,7 @@ from gdpnet.plot._style import (
     counted,
     series,
 )
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError, RuleError
 from gdpnet.plot._style import (
     BLUE,
@@ -23,6 +22,7 @@ from gdpnet.plot._style import (
     axes_of,
     counted,
 )
+from gdpnet.relaxation.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

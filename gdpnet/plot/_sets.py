@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._blocks import box
-from gdpnet.convexify.program._layouts import layouts_of
-from gdpnet.convexify.program._products import products
-from gdpnet.convexify.program._program import Program, complete
-from gdpnet.convexify.program._room import Room
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram
 from gdpnet.plot._polygons import shadow, without_covered
+from gdpnet.relaxation.blocks import box
+from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.relaxation.plan import Plan
+from gdpnet.relaxation.products import products
+from gdpnet.relaxation.program import Program, complete
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._sample import Sample
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._products import count_products
-from gdpnet.convexify.program._program import Sizes
-from gdpnet.convexify.program._sizes import sizes_of
 from gdpnet.errors import InputError
 from gdpnet.plot._sets import RulesAt
 from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, counted, series
+from gdpnet.relaxation.plan import Plan
+from gdpnet.relaxation.products import count_products
+from gdpnet.relaxation.program import Sizes
+from gdpnet.relaxation.sizes import sizes_of
 from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:

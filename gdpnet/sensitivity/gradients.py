@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity._function import Solution
 from gdpnet.solve._active_jacobian import ActiveJacobian

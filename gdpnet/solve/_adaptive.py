@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.convexify.program._layouts import Clusters
-from gdpnet.convexify.program._products import count_products
 from gdpnet.ir.interaction import neighbours
+from gdpnet.relaxation.layouts import Clusters
+from gdpnet.relaxation.products import count_products
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import Array
 from gdpnet.solve.status import Status

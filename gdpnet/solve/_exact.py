@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _margin, _milp
 from gdpnet.solve._milp import Incumbent, literals_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import is_
 from typing import Any
 
-from gdpnet.convexify.plan import Plan
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve._results import NODE_LIMIT

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import ConflictError, ConflictWarning, InputError, SolverError
 from gdpnet.ir.batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _conflict, _exact, _milp, _relaxed, _returned
 from gdpnet.solve._results import NODE_LIMIT, Array, Options, Results

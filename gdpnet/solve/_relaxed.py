@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._layouts import Layouts, distinct, layouts_of
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
+from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import _exact, _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gdpnet.convexify.program._blocks import moving_bounds
-from gdpnet.convexify.program._layouts import Layouts
+from gdpnet.relaxation.blocks import moving_bounds
+from gdpnet.relaxation.layouts import Layouts
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve._results import Array

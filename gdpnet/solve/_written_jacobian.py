@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
-from gdpnet.convexify.program._sparse import SparseProgram
+from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve._gradients import Gradients
 
 Array = np.ndarray

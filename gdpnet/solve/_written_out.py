@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdpnet.convexify.program._sparse import SparseProgram
 from gdpnet.errors import SolverError
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp import gurobi, highs
+from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gdpnet.convexify.program._layouts import layouts_of
-from gdpnet.convexify.program._program import Sizes
 from gdpnet.ir.batch import Batch
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.relaxation.program import Sizes
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._results import SOLVER_NAMES, Results
 from gdpnet.solve.status import Status

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gdpnet.convexify.plan import Plan
-from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.errors import GdpnetError
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve._results import Array

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.plan.planner import plan_basic_steps
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 
 _NUMBERED = {"pdnf": "K", "plan": "BUDGET"}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gdpnet._extras import need
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import as_batch
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.status import Status

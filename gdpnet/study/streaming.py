@@ -14,8 +14,8 @@ import numpy as np
 
 from gdpnet._extras import need
 from gdpnet.checks import check_choice, check_count
-from gdpnet.convexify.plan import Plan
 from gdpnet.errors import InputError
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._projector import Projector
 from gdpnet.solve.projection import Projection

@@ -12,9 +12,9 @@ import torch
 
 import gdpnet
 from gdpnet import Status
-from gdpnet.convexify.program._blocks import LARGEST
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.data import Column
+from gdpnet.relaxation.blocks import LARGEST
 from tests.fuzz import oracle
 from tests.fuzz.classes import Case, case_of
 from tests.fuzz.oracle import Problem, Sample, TooManyProductsError

@@ -12,11 +12,11 @@ from matplotlib import pyplot
 
 import gdpnet
 from gdpnet import plot_satisfaction, plot_sizes
-from gdpnet.convexify import convexify
+from gdpnet.relaxation import convexify
 from gdpnet.study import load_model
 from models.stress.model import pyomo_model as stress
-from tests.convexify._programs import sizes
 from tests.plot._axes import legend
+from tests.relaxation._programs import sizes
 
 MODELS = Path(__file__).parents[2] / "models"
 

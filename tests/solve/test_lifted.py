@@ -15,10 +15,10 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Plan
-from gdpnet.convexify.program._blocks import Block, Layout, Part, layout
-from gdpnet.convexify.program._products import count_products
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
+from gdpnet.relaxation.blocks import Block, Layout, Part, layout
+from gdpnet.relaxation.products import count_products
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.exact import Instance
 from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved

@@ -20,7 +20,7 @@ import gdpnet
 from gdpnet import Plan, Status
 from gdpnet.solve._projector import Projector
 from gdpnet.study import Comparison, _relaxations, compare
-from tests.convexify._programs import sizes, value_at
+from tests.relaxation._programs import sizes, value_at
 
 SAMPLES = 24
 

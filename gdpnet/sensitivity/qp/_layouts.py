@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdpnet.convexify.program._blocks import Part
+from gdpnet.relaxation.blocks import Part
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.qp._parts import BlockPart, block_part, solve_parts
 from gdpnet.solve._gradients import Gradients

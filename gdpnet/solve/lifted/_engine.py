@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.convexify.program._blocks import Layout
+from gdpnet.relaxation.blocks import Layout
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import Instance

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.convexify.program._blocks import Layout, Part
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.steps import power_of_two
+from gdpnet.relaxation.blocks import Layout, Part
 from gdpnet.solve.exact._jit import Array
 
 

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import torch
 
-from gdpnet.convexify.plan import Plan
 from gdpnet.plan.graph import draw_samples
+from gdpnet.relaxation.plan import Plan
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve import project
 

@@ -1,0 +1,158 @@
+"""Terms of the disjunction that basic steps make of a cluster of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from gdpnet.errors import RuleError
+from gdpnet.ir.data import Clause, RuleData
+from gdpnet.ir.logic import find_assignment
+from gdpnet.relaxation.feasibility import Room
+
+# Beyond this the products of a cluster are not written down.
+MOST_PRODUCTS = 20_000
+
+
+@dataclass(frozen=True)
+class Product:
+    """One term: a choice of a disjunct for every rule of the cluster.
+
+    Attributes:
+        literals: booleans that are decided, as literals.
+        rows: rows they enforce, without the global ones.
+    """
+
+    literals: frozenset[int]
+    rows: tuple[int, ...]
+
+
+def products(
+    data: RuleData,
+    rules: Sequence[int],
+    active: Sequence[bool],
+    same: dict[int, int] | None = None,
+    room: Room | None = None,
+) -> list[Product]:
+    """All products of a cluster, nested disjunctions included.
+
+    Products for which no truth values of the other booleans satisfy the propositions are left out.
+    What propositions say across clusters is left to the relaxation.
+
+    Args:
+        data: the rules.
+        rules: the cluster.
+        active: which clauses apply, by clause.
+        same: booleans that are the truth of a nested disjunct (a literal) where it is required.
+        room: leave products out that it finds empty; keep all where it is None.
+    """
+    logic = [c for c, on in zip(data.clauses, active, strict=True) if on and c.logic]
+    exclusive = {frozenset(c.literals) for c in logic if len(c.literals) == 2}
+    clauses = [data.clauses[data.rules[r].clause] for r in rules]
+    below = [data.clauses[k] for r in rules for k in data.subtree(data.rules[r].clause)]
+    tied = {abs(n) - 1 for c in below for n in c.literals if data.booleans[abs(n) - 1].tied}
+    required = {n: c.guard + 1 for c in below for n in c.literals}
+    aliases = {k: n for k, n in (same or {}).items() if n in required}
+    said = propositions(data, active)
+    found = []
+    for literals in _choices(data, rules, clauses, active, exclusive, room):
+        values = {k: k + 1 in literals for k in tied}
+        if find_assignment(said, values) is None:
+            continue
+        for k, nested in aliases.items():
+            if required[nested] in literals:
+                values[k] = nested in literals
+        rows = [row for n in sorted(literals) if n > 0 for row in data.booleans[n - 1].true_rows]
+        for k, true in values.items():
+            boolean = data.booleans[k]
+            rows += boolean.true_rows if true else boolean.false_rows
+        signed = {k + 1 if true else -(k + 1) for k, true in values.items()}
+        found.append(Product(literals | signed, tuple(dict.fromkeys(rows))))
+    return found
+
+
+def propositions(data: RuleData, active: Sequence[bool]) -> list[tuple[int, ...]]:
+    """All that logic, and the rules that it names, say about truth values."""
+    return [
+        (*c.literals, -(c.guard + 1)) if c.guard >= 0 else c.literals
+        for c, on in zip(data.clauses, active, strict=True)
+        if on and (c.logic or all(data.booleans[abs(n) - 1].tied for n in c.literals))
+    ]
+
+
+def count_products(data: RuleData, rules: Sequence[int]) -> int:
+    """Number of products of a cluster before any is left out."""
+    count = 1
+    for r in rules:
+        count *= _terms(data, data.clauses[data.rules[r].clause])
+    return count
+
+
+def _terms(data: RuleData, clause: Clause) -> int:
+    total = 0
+    for literal in clause.literals:
+        product = 1
+        for nested in data.guarded.get(literal - 1, ()):
+            product *= _terms(data, data.clauses[nested])
+        total += product
+    return total
+
+
+def _choices(
+    data: RuleData,
+    rules: Sequence[int],
+    clauses: Sequence[Clause],
+    active: Sequence[bool],
+    exclusive: set[frozenset[int]],
+    room: Room | None,
+) -> Iterator[frozenset[int]]:
+    """Every choice of literals for each clause, and for the clauses that a literal requires."""
+    count = 0
+
+    def extend(literals: frozenset[int], required: list[Clause]) -> Iterator[frozenset[int]]:
+        nonlocal count
+        if not required:
+            count += 1
+            if count > MOST_PRODUCTS:
+                _refuse(data, rules)
+            yield literals
+            return
+        clause, *others = required
+        for chosen in _options(data, clause, exclusive):
+            nested = [
+                data.clauses[k]
+                for literal in chosen
+                for k in data.guarded.get(literal - 1, ())
+                if active[k]
+            ]
+            rows = [row for n in chosen if n > 0 for row in data.booleans[n - 1].true_rows]
+            if room is None or room.push(rows):
+                yield from extend(literals | frozenset(chosen), [*others, *nested])
+            if room is not None:
+                room.pop()
+
+    yield from extend(frozenset(), list(clauses))
+
+
+def _refuse(data: RuleData, rules: Sequence[int]) -> None:
+    names = [data.rules[r].name for r in rules]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    raise RuleError(
+        f"Merging {listed} gives more than {MOST_PRODUCTS:,} products (up to "
+        f"{count_products(data, rules):,}), too many to write down. Merge fewer rules with a Plan, "
+        "or use relaxation='dnf' with solver='exact', which needs none of them."
+    )
+
+
+def _options(
+    data: RuleData, clause: Clause, exclusive: set[frozenset[int]]
+) -> list[tuple[int, ...]]:
+    """One disjunct each, and several of those that logic names where XOR does not forbid it."""
+    literals = clause.literals
+    one: list[tuple[int, ...]] = [(literal,) for literal in literals]
+    # A clause that names a boolean and its negation decides a whole number.
+    if all(a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)):
+        return one
+    tied = [n for n in literals if data.booleans[abs(n) - 1].tied]
+    return one + [chosen for size in range(2, len(tied) + 1) for chosen in combinations(tied, size)]

@@ -1,0 +1,307 @@
+"""The linear program of a layout, entry by entry as the Pyomo chain writes it.
+
+In a part with rules every block c has a weight for each of its products k, a copy of every
+variable that stands in the product, and a copy of the distance in every output:
+
+    minimise    sum_j w_j eta_j
+    subject to  a_i y_ck <= b_i weight_ck                     rows of the product, globals
+                y_ckj - yhat_j weight_ck <= eta_ckj           and the same with the other sign
+                l weight_ck <= y_ck <= h weight_ck,  eta_ck <= (h - l) weight_ck
+                sum_k y_ck = y,  sum_k eta_ck = eta,  sum_k weight_ck = 1
+
+A variable that stands in some products of a block only has one more copy there, free in the
+products without it. Parts without rules, and outputs in no part, are written without copies. Only
+entries with the prediction and with coefficients that depend on x differ between samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gdpnet.ir.data import RuleData
+from gdpnet.relaxation.blocks import ALWAYS, Layout, Part, is_bound
+from gdpnet.relaxation.products import Product
+from gdpnet.relaxation.rows import ONE, Rows, Value
+from gdpnet.relaxation.sparse import Array, SparseProgram
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a relaxation is, in the form that the Pyomo chain gives it.
+
+    Attributes:
+        clusters: disjunctions after the basic steps.
+        disjuncts: their terms in all.
+        variables: columns of the program.
+        rows: rows of the program, each side of a range by itself.
+        bounds: finite bounds of its columns, which are not counted as rows.
+        nonzeros: entries of its matrix.
+    """
+
+    clusters: int
+    disjuncts: int
+    variables: int
+    rows: int
+    bounds: int
+    nonzeros: int
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A column, and where it came from.
+
+    Attributes:
+        kind: "value", "distance" or "weight".
+        name: of the variable; empty for a weight.
+        rules: names of the rules of its block; empty for what is no copy.
+        term: names of the disjuncts of its product; empty for what is no copy, and for the copy
+            that is shared by the products in which the variable does not stand.
+    """
+
+    kind: str
+    name: str
+    rules: tuple[str, ...] = ()
+    term: frozenset[str] = frozenset()
+
+
+class Program(SparseProgram):
+    """The program of a layout, for all samples that have it.
+
+    Args:
+        data: the rules, as `relaxable` gives them.
+        layout: parts to write.
+
+    Attributes:
+        variables: what each column is.
+    """
+
+    def __init__(self, data: RuleData, layout: Layout) -> None:
+        super().__init__(data)
+        self.layout = layout
+        self.variables: list[Variable] = []
+        self._lower: list[float] = []
+        self._upper: list[float] = []
+        self._rows = Rows()
+        # A conditional constraint inside a disjunct is a row of that, and nobody's choice.
+        self._choosable = {
+            n
+            for c in data.clauses
+            if not c.logic
+            and not (c.guard >= 0 and c.name == data.booleans[c.literals[0] - 1].name)
+            for n in c.literals
+            if n > 0
+        }
+        self._sides = {j: self._bounds(j) for part in layout for j in part.columns}
+        self._value_of: dict[int, int] = {}
+        self._distance_of: dict[int, int] = {}
+        self.weights = []
+        for part in layout:
+            self._write(part)
+        self._compress(self._rows, self._lower, self._upper)
+        del self._rows, self._lower, self._upper
+        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
+        self.outputs = np.array([self._value_of[j] for j in self.which], dtype=np.int64)
+        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
+
+    def sizes(self) -> Sizes:
+        """How large it is."""
+        blocks = [b for part in self.layout for b in part.blocks if b.rules]
+        return Sizes(
+            clusters=len(blocks),
+            disjuncts=sum(len(block.products) for block in blocks),
+            variables=len(self.variables),
+            rows=len(self.bound),
+            bounds=int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum()),
+            nonzeros=len(self.column),
+        )
+
+    # ---- parameters ----------------------------------------------------------------------
+
+    def parameters(self, bound: Array, varying: Array, start: Array) -> Array:
+        """What samples differ in, `batch x parameters`; see `SparseProgram`."""
+        return np.concatenate([bound, varying.reshape(len(bound), -1), start], 1)
+
+    def outputs_at(self, points: Array, parameters: Array) -> Array:
+        """The outputs `which` at points of the program, `batch x len(which)`."""
+        return points[:, self.outputs]
+
+    def pull_back(
+        self, to_moving: Array, to_y: Array, parameters: Array
+    ) -> tuple[Array, Array, Array]:
+        """Gradients with respect to right sides, coefficients and start; see `SparseProgram`."""
+        bound, varying, start = self._split(to_moving)
+        outside = np.setdiff1d(np.arange(self.data.outputs), self.which)
+        start[:, outside] = to_y[:, outside]  # in no part: they follow their predictions
+        return bound, varying, start
+
+    def _bound(self, i: int) -> Value:
+        b = self.data.rows[i].bound
+        return Value(b.number) if b.is_number else Value(moving=((i, 1.0),))
+
+    def _prediction(self, j: int) -> Value:
+        return Value(moving=((self._first_start + j, 1.0),))
+
+    def _bounds(self, j: int) -> tuple[Value | None, Value | None]:
+        """Bounds of a variable, from a global row where they depend on the inputs."""
+        column = self.data.columns[j]
+        sides: list[Value | None] = [
+            Value(end) if np.isfinite(end) else None for end in (column.lower, column.upper)
+        ]
+        for i in self.data.global_rows:
+            if is_bound(self.data, i) and self.data.rows[i].terms[0][0] == j:
+                upper = self.data.rows[i].terms[0][1].number > 0
+                sides[int(upper)] = self._bound(i) if upper else -self._bound(i)
+        return sides[0], sides[1]
+
+    # ---- columns -------------------------------------------------------------------------
+
+    def _column(
+        self, variable: Variable, lower: Value | None, upper: Value | None, copy: bool = False
+    ) -> int:
+        """A column with those bounds that are numbers; a copy may be 0 as well."""
+        column = len(self.variables)
+        self.variables.append(variable)
+        ends = [None if side is None or side.moving else side.number for side in (lower, upper)]
+        if copy:
+            numbers = None not in ends
+            ends = [min(0.0, ends[0] or 0.0), max(0.0, ends[1] or 0.0)] if numbers else [None, None]
+        self._lower.append(-np.inf if ends[0] is None else ends[0])
+        self._upper.append(np.inf if ends[1] is None else ends[1])
+        for side, sign in ((lower, -1.0), (upper, 1.0)):
+            if not copy and side is not None and side.moving:
+                bound = side if sign > 0 else -side
+                self._rows.add(f"bound of {variable.name}", [(column, Value(sign))], bound)
+        return column
+
+    def _reach(self, j: int) -> tuple[Value, Value | None]:
+        """Bounds of the distance in an output."""
+        lower, upper = self._sides[j]
+        return Value(), None if lower is None or upper is None else upper - lower
+
+    def _write(self, part: Part) -> None:
+        d = self.data.outputs
+        for j in part.columns:
+            name = self.data.columns[j].name
+            self._value_of[j] = self._column(Variable("value", name), *self._sides[j])
+            if j < d:
+                distance = Variable("distance", name)
+                self._distance_of[j] = self._column(distance, *self._reach(j))
+        rows = [i for i in part.rows if not is_bound(self.data, i)]
+        # A row without variables holds or does not, whatever is chosen.
+        outside = [i for i in rows if part.convex or not self.data.rows[i].terms]
+        for i in outside:
+            self._row(i, self._value_of, None)
+        if part.convex:
+            self.weights += [-1 for block in part.blocks for _ in block.products]
+            for j in part.columns:
+                if j < d:
+                    self._epigraph(j, self._value_of[j], self._distance_of[j], None)
+            return
+        always = [i for i in rows if i not in outside]
+        for block in part.blocks:
+            self._block(part, always, block.rules, block.products)
+
+    def _block(
+        self, part: Part, always: list[int], rules: tuple[int, ...], terms: tuple[Product, ...]
+    ) -> None:
+        names = tuple(self.data.rules[r].name for r in rules)
+        stands = [self._stands(part, always, product) for product in terms]
+        weights = []
+        copies: dict[tuple[str, int], list[int]] = {}
+        for product, present in zip(terms, stands, strict=True):
+            term = self.disjuncts(product)
+            weight = self._column(Variable("weight", "", names, term), Value(), ONE)
+            weights.append(weight)
+            own: dict[tuple[str, int], int] = {}
+            for kind, j in present:
+                sides = self._sides[j] if kind == "value" else self._reach(j)
+                variable = Variable(kind, self.data.columns[j].name, names, term)
+                own[kind, j] = self._column(variable, *sides, copy=True)
+                copies.setdefault((kind, j), []).append(own[kind, j])
+                self._copy_bounds(own[kind, j], sides, [(weight, ONE)], Value(), variable.name)
+            values = {j: column for (kind, j), column in own.items() if kind == "value"}
+            for i in dict.fromkeys((*product.rows, *always)):
+                self._row(i, values, weight)
+            for kind, j in present:
+                if kind == "distance":
+                    self._epigraph(j, values[j], own[kind, j], weight)
+        self.weights += weights
+        self._rows.add(
+            f"choice of {' + '.join(names)}", [(w, ONE) for w in weights], ONE, equality=True
+        )
+        for (kind, j), columns in copies.items():
+            name = self.data.columns[j].name
+            if len(columns) < len(terms):
+                sides = self._sides[j]
+                rest = self._column(Variable(kind, name, names), *sides, copy=True)
+                inside = [w for w, s in zip(weights, stands, strict=True) if (kind, j) in s]
+                free = [(w, Value(-1.0)) for w in inside]
+                self._copy_bounds(rest, sides, free, ONE, name)
+                columns = [*columns, rest]
+            whole = self._value_of[j] if kind == "value" else self._distance_of[j]
+            terms_of_sum = [(whole, ONE), *((c, Value(-1.0)) for c in columns)]
+            self._rows.add(f"sum of {name}", terms_of_sum, equality=True)
+
+    def _stands(self, part: Part, always: list[int], product: Product) -> list[tuple[str, int]]:
+        """Variables of a product, and distances of its outputs."""
+        d = self.data.outputs
+        found = {("value", j): None for j in part.columns if j < d}
+        for i in (*product.rows, *always):
+            found |= {("value", j): None for j, _ in self.data.rows[i].terms}
+        for j in part.columns:  # bounds that depend on inputs are rows of every product
+            if any(side is not None and side.moving for side in self._sides[j]):
+                found["value", j] = None
+        return [*found, *(("distance", j) for j in part.columns if j < d)]
+
+    def disjuncts(self, product: Product) -> frozenset[str]:
+        """Names of the disjuncts that a product chooses."""
+        return frozenset(
+            self.data.booleans[n - 1].name for n in product.literals if n in self._choosable
+        )
+
+    # ---- rows ----------------------------------------------------------------------------
+
+    def _row(self, i: int, columns: dict[int, int], weight: int | None) -> None:
+        row = self.data.rows[i]
+        terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
+        bound = self._bound(i)
+        if weight is None:
+            self._rows.add(row.name, terms, bound, row.equality)
+        else:
+            self._rows.add(row.name, [*terms, (weight, -bound)], equality=row.equality)
+
+    def _epigraph(self, j: int, value: int, distance: int, weight: int | None) -> None:
+        name, yhat = self.data.columns[j].name, self._prediction(j)
+        for sign in (1.0, -1.0):
+            terms = [(value, Value(sign)), (distance, Value(-1.0))]
+            bound = yhat if sign > 0 else -yhat
+            if weight is None:
+                self._rows.add(f"distance of {name}", terms, bound)
+            else:
+                self._rows.add(f"distance of {name}", [*terms, (weight, -bound)])
+
+    def _copy_bounds(
+        self,
+        copy: int,
+        sides: tuple[Value | None, Value | None],
+        weight: list[tuple[int, Value]],
+        constant: Value,
+        name: str,
+    ) -> None:
+        """`side * (constant + weight)` bounds a copy; `weight` lists columns with factor +-1."""
+        symbolic = any(side is not None and side.moving for side in sides)
+        for side, sign in zip(sides, (-1.0, 1.0), strict=True):
+            if side is None or (side.is_zero and not symbolic):
+                continue
+            moved = side if sign < 0 else -side
+            terms = [(w, moved if a.number > 0 else -moved) for w, a in weight]
+            bound = Value() if constant.is_zero else -moved
+            self._rows.add(f"bound of {name}", [(copy, Value(sign)), *terms], bound)
+
+
+def complete(data: RuleData, layout: Layout) -> Layout:
+    """A layout together with the outputs that stand in no part."""
+    known = {j for part in layout for j in part.columns}
+    return (*layout, *(Part((j,), (), (ALWAYS,)) for j in range(data.outputs) if j not in known))

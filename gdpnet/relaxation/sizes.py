@@ -1,0 +1,79 @@
+"""How large relaxations are, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from gdpnet.errors import RuleError
+from gdpnet.ir.batch import as_batch
+from gdpnet.relaxation.layouts import Layouts
+from gdpnet.relaxation.plan import Plan
+from gdpnet.relaxation.program import Sizes
+from gdpnet.rules.model import RuleModel
+
+
+def sizes_of(
+    rules: RuleModel, relaxation: str | Plan = "cnf", x: Any = None, prune: bool = True
+) -> Sizes:
+    """How large a relaxation is, in the form that `gdpnet.convexify` gives it.
+
+    Args:
+        rules: the rules.
+        relaxation: `"cnf"`, `"dnf"`, or a `Plan`.
+        x: inputs of one sample, `p`; they decide which rules apply.
+        prune: leave products out that are empty for all inputs within `input_bounds`.
+
+    Example:
+        >>> import gdpnet, pyomo.environ as pyo
+        >>> from gdpnet.relaxation.sizes import sizes_of
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> sizes_of(gdpnet.RuleModel(m, outputs=[m.y]))
+        Sizes(clusters=1, disjuncts=2, variables=8, rows=13, bounds=16, nonzeros=32)
+    """
+    if relaxation == "cnf":
+        plan: Plan | None = Plan.cnf()
+    elif relaxation == "dnf":
+        plan = None
+    elif isinstance(relaxation, Plan):
+        plan = relaxation
+    else:
+        raise RuleError(f"relaxation: expected 'cnf', 'dnf' or a Plan, got {relaxation!r}.")
+    batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
+    layouts = Layouts(rules)
+    inputs = batch.x if rules.input_names else torch.zeros(1, 0, dtype=torch.float64)
+    active = layouts.ready.rules.evaluate(inputs).clauses.numpy()
+    if len(active) != 1:
+        raise RuleError(f"x: expected one sample, got {len(active)}.")
+    return layouts.sizes(layouts.planned(plan, np.ascontiguousarray(active[0]), prune))
+
+
+def size_table(
+    models: Mapping[Any, RuleModel],
+    relaxations: Sequence[str | Plan] = ("cnf", "dnf"),
+    x: Any = None,
+    prune: bool = False,
+) -> list[dict[str, Any]]:
+    """Sizes of several models in several relaxations, one row each.
+
+    Args:
+        models: rules by a label, such as their number.
+        relaxations: as in `sizes_of`.
+        x: inputs of one sample, which all models have.
+        prune: leave empty products out.
+
+    Returns:
+        Rows with `model`, `relaxation` and the fields of `Sizes`.
+    """
+    return [
+        {"model": label, "relaxation": str(relaxation)}
+        | asdict(sizes_of(rules, relaxation, x, prune))
+        for label, rules in models.items()
+        for relaxation in relaxations
+    ]
