@@ -9,7 +9,7 @@ from itertools import product
 import highspy
 import numpy as np
 
-from gdpnet.rules.model import RuleModel
+from gdpnet.model import RuleModel
 from gdpnet.solve.exact import ExactEngine, Instance
 
 

@@ -20,7 +20,7 @@ from problems import LARGE
 import gdpnet
 from gdpnet.errors import SolverError
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._results import Options
+from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"

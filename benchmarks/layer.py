@@ -23,7 +23,7 @@ from torch import nn
 
 import gdpnet
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._results import Options
+from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"

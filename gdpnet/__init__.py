@@ -4,6 +4,7 @@ import contextlib
 import logging
 
 from gdpnet import nn
+from gdpnet.derivative import QP, Mixed, StraightThrough, Vertex
 from gdpnet.errors import (
     ConflictError,
     ConflictWarning,
@@ -15,6 +16,7 @@ from gdpnet.errors import (
     SolverError,
     ZeroGradientWarning,
 )
+from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
 from gdpnet.plan.graph import interaction_graph
 from gdpnet.plan.planner import plan_basic_steps
@@ -25,23 +27,20 @@ from gdpnet.plot import (
     plot_satisfaction,
     plot_sizes,
 )
+from gdpnet.projection import Projection, ProjectionInfo, Status, project, warmup
 from gdpnet.proof import Certificate, Verdict, certify, verify
 from gdpnet.relaxation import Plan
 from gdpnet.rules import (
     Formula,
-    RuleModel,
     all_of,
     any_of,
     implies,
-    load_rules,
     maximum,
     minimum,
     none_of,
     relu,
     rule,
 )
-from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
-from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
 
 # The function, not the package of the same name, is the public name. A machine that only runs saved
 # rules has no Pyomo, and no function either.

@@ -13,7 +13,7 @@ import torch
 from gdpnet.errors import InputError
 
 if TYPE_CHECKING:
-    from gdpnet.rules.model import RuleModel
+    from gdpnet.ir.rules import Rules
 
 # Beyond this ratio the lighter output vanishes in the rounding errors of the heavier one.
 _WIDEST = 1e9
@@ -24,7 +24,7 @@ def _ones(d: int) -> np.ndarray:
     return np.ones(d)
 
 
-def weights_of(weights: Any, rules: RuleModel) -> tuple[np.ndarray, float]:
+def weights_of(weights: Any, rules: Rules) -> tuple[np.ndarray, float]:
     """Weights of the outputs, `d`, 1 where not given; and the largest of them."""
     d = rules.data.outputs
     if weights is None:

@@ -10,7 +10,7 @@ import numpy as np
 from gdpnet.bio._extra import check_anndata, name_unknown, package
 from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
-from gdpnet.solve import Projection, Status, project
+from gdpnet.projection import Projection, Status, project
 
 PROBA, LABEL, STATUS = "gdpnet_proba", "gdpnet_label", "gdpnet_status"
 

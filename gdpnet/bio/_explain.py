@@ -12,7 +12,7 @@ from gdpnet.bio._cells import most_probable, predictions
 from gdpnet.bio._extra import check_anndata, name_unknown, package
 from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
-from gdpnet.solve import Status, project
+from gdpnet.projection import Status, project
 
 # A rule is broken by a prediction beyond this.
 _BROKEN = 1e-6

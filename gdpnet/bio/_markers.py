@@ -16,7 +16,7 @@ from gdpnet.bio._extra import name_unknown
 from gdpnet.errors import InputError
 
 if TYPE_CHECKING:
-    from gdpnet.rules.model import RuleModel
+    from gdpnet.model import RuleModel
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def _model(markers: Sequence[MarkerRule], classes: Sequence[str]) -> RuleModel:
     import pyomo.environ as pyo
     from pyomo.gdp import Disjunct
 
-    from gdpnet.rules.model import RuleModel
+    from gdpnet.model import RuleModel
 
     by_name = {marker.name: marker for marker in markers}
     m = pyo.ConcreteModel("markers")

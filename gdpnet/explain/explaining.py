@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 
 from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
-from gdpnet.rules import _describe
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._project import project
-from gdpnet.solve._projector import TOLERANCE
-from gdpnet.solve._results import SOLVER_NAMES
-from gdpnet.solve.projection import Projection
+from gdpnet.ir.rules import Rules
+from gdpnet.projection import Projection, contradiction, project
+from gdpnet.projection.projector import TOLERANCE
+from gdpnet.rules import describe
+from gdpnet.solve import existence
+from gdpnet.solve.results import SOLVER_NAMES
 from gdpnet.solve.status import Status
 
 # Relative to max(1, |bound|): what counts as being at a bound, or at a row.
@@ -25,19 +24,17 @@ _AT = 1e-7
 _EXACT = SOLVER_NAMES.index("exact")
 
 
-def explain(rules: RuleModel, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
+def explain(rules: Rules, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
     """One explanation for each sample of the flattened batch."""
     p = project(rules, yhat, x, weights=weights)
-    told = _Teller(rules, p, weights_of(weights, rules)[0], rules.violation(x, yhat))
+    told = _Teller(rules, p, weights_of(weights, rules)[0])
     return [told.sample(i) for i in range(len(told.y))]
 
 
 class _Teller:
     """A projected batch, and what is needed to tell of its samples."""
 
-    def __init__(
-        self, rules: RuleModel, p: Projection, weights: np.ndarray, violation: torch.Tensor
-    ) -> None:
+    def __init__(self, rules: Rules, p: Projection, weights: np.ndarray) -> None:
         self.rules = rules
         self.weights = weights
         batch, results = p._batch, p._results
@@ -47,7 +44,7 @@ class _Teller:
         self.distance = p.distance.reshape(-1).tolist()
         self.status = [Status(code) for code in results.status.tolist()]
         self.tolerance = TOLERANCE.get(batch.dtype, 1e-6)
-        self.violation = violation.reshape(len(self.y), len(rules.names)).tolist()
+        self.violation = existence.measure(rules, batch)[0].tolist()
         self.disjunct = results.disjunct(rules)
         self.active = results.active
         self.values = rules.evaluate(self.x).rows
@@ -65,8 +62,7 @@ class _Teller:
         rows = list(self._rows(i))
         conflict: tuple[str, ...] = ()
         if status is Status.CONFLICT:
-            found = self.rules.explain_conflict(self.x[i] if self.rules.input_names else None)
-            conflict = tuple(map(str, found))
+            conflict = tuple(contradiction.explain_all(self.rules, self.x[i : i + 1])[0])
         always = [row for k, row in rows if k not in self.rule_of and row.rate != 0.0]
         return Explanation(
             status=status.name,
@@ -114,7 +110,7 @@ class _Teller:
                 excess = float(outputs @ self.yhat[i] - b)
                 if abs(outputs @ self.y[i] - b) > _AT * max(1.0, abs(b), np.abs(a).max()):
                     continue  # tight before a whole number was reached
-            text = _describe.row_text(data, data.rows[row])
+            text = describe.row_text(data, data.rows[row])
             yield row, TightRow(data.rows[row].name, text, rate, excess)
 
     def _row(self, i: int, row: int) -> tuple[np.ndarray, float]:

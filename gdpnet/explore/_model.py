@@ -10,8 +10,8 @@ from gdpnet.errors import InputError
 from gdpnet.ir import atoms
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.rules import _describe
-from gdpnet.rules.model import RuleModel
+from gdpnet.model import RuleModel
+from gdpnet.rules import describe
 
 # Corners of polytopes are listed in as many dimensions.
 MOST_OUTPUTS = 6
@@ -47,7 +47,7 @@ def model_of(
             for row in data.rows
         ],
         "globals": list(data.global_rows),
-        "always": [_describe.row_text(data, data.rows[i]) for i in data.global_rows],
+        "always": [describe.row_text(data, data.rows[i]) for i in data.global_rows],
         "clauses": [_clause(data, clause) for clause in data.clauses],
         "rules": [_rule(data, rule.name, rule.clause) for rule in data.rules],
     }
@@ -127,7 +127,7 @@ def _rule(data: RuleData, name: str, index: int) -> dict[str, Any]:
     trees = [data.conditions[k].tree for k in clause.conditions]
     # Several conditions are joined by `and`: one that is an `or` needs parentheses then.
     parent = 2 if len(trees) > 1 else 0
-    disjuncts = [_describe.disjunct_text(data, literal - 1) for literal in clause.literals]
+    disjuncts = [describe.disjunct_text(data, literal - 1) for literal in clause.literals]
     if len(disjuncts) > 1:
         disjuncts = [
             f"({text})" if " and " in text or " or " in text else text for text in disjuncts

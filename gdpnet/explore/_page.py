@@ -14,7 +14,7 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.explore._model import model_of
 from gdpnet.ir.batch import as_batch
-from gdpnet.rules.model import RuleModel
+from gdpnet.model import RuleModel
 
 # In the order in which the page reads them.
 _SCRIPTS = ("simplex", "rules", "polytope", "project", "shadow", "page")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from gdpnet.ir.rules import Rules
     from gdpnet.ir.table import RowTable
-    from gdpnet.rules.model import RuleModel
 
 
 Array = np.ndarray
@@ -31,7 +31,7 @@ class Instance(NamedTuple):
     finite: bool = False
 
     @staticmethod
-    def of(rules: RuleModel, x: Array) -> Instance:
+    def of(rules: Rules, x: Array) -> Instance:
         """Evaluated by torch.
 
         Args:

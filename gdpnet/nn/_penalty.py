@@ -16,7 +16,7 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.table import RowValues
-from gdpnet.rules.model import RuleModel
+from gdpnet.model import RuleModel
 
 # Choices of disjuncts that logic allows are all compared, for every sample; not more than this.
 _MOST_CHOICES = 10_000

@@ -9,8 +9,8 @@ import torch
 from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import as_batch
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import Status, project
+from gdpnet.model import RuleModel
+from gdpnet.projection import Status, project
 
 try:
     from torchmetrics import Metric

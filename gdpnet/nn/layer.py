@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from gdpnet.errors import InputError
+from gdpnet.model import RuleModel
+from gdpnet.projection.projection import Projection, ProjectionInfo
+from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._projector import Projector
-from gdpnet.solve.projection import Projection, ProjectionInfo
 
 
 class ProjectionLayer(nn.Module):
@@ -27,7 +27,7 @@ class ProjectionLayer(nn.Module):
         relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"auto"`.
         solver: see `gdpnet.project`.
         gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
-            `gdpnet.sensitivity`; see `docs/gradients.md` for how to choose. Without numba `"auto"`
+            `gdpnet.derivative`; see `docs/gradients.md` for how to choose. Without numba `"auto"`
             is `StraightThrough(inward=True)` for the DNF, and what cannot be had is refused.
         **keywords: `forward`, `weights`, `tie`, `strict`, `node_limit`, `time_limit`, `threads`,
             `on_conflict`, `on_invalid` as in `gdpnet.project`.
@@ -61,6 +61,7 @@ class ProjectionLayer(nn.Module):
                 f"expected some of {', '.join(sorted(_KEYWORDS))}."
             )
         self._keywords = keywords
+        self._rules = rules
         self._projector = Projector(
             rules, relaxation=relaxation, solver=solver, gradient=gradient, **keywords
         )
@@ -68,7 +69,7 @@ class ProjectionLayer(nn.Module):
     @property
     def rules(self) -> RuleModel:
         """The rules."""
-        return self._projector.rules
+        return self._rules
 
     @overload
     def forward(

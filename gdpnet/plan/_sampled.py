@@ -13,14 +13,14 @@ import torch
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.products import products as products_of
-from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
     from gdpnet.ir.instance import Instance
+    from gdpnet.projection.projection import Projection
     from gdpnet.solve.exact import ExactEngine
-    from gdpnet.solve.projection import Projection
 
 # Samples of a pattern of active rules at which products are tried, and pairs of disjuncts.
 _TRIED = 16
@@ -39,7 +39,7 @@ class Sampled:
         patterns: different rows of `active`, bool `patterns x rules`.
     """
 
-    def __init__(self, rules: RuleModel, x: np.ndarray, yhat: np.ndarray) -> None:
+    def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
         from gdpnet.solve import _exact
 
         self.rules, self.x, self.yhat = rules, x, yhat
@@ -69,17 +69,17 @@ class Sampled:
 
     def _distance(self, cluster: Sequence[int]) -> np.ndarray:
         if self.engine is None:
-            own = RuleModel.from_data(about(self.rules.data, cluster))
+            own = Rules.from_data(about(self.rules.data, cluster))
             return self._project(own, np.arange(len(self.yhat))).distance.numpy()
-        from gdpnet.solve._results import Options
+        from gdpnet.solve.results import Options
 
         options = Options(self._weights, tolerance=0.0, threads=1)
         only = _with_activity(self.instance, self._only(cluster))
         return self.engine.project(only, self.yhat, options).distance
 
-    def _project(self, rules: RuleModel, samples: np.ndarray, **keywords: Any) -> Projection:
+    def _project(self, rules: Rules, samples: np.ndarray, **keywords: Any) -> Projection:
         """Samples projected onto some of the rules, or otherwise."""
-        from gdpnet.solve import project
+        from gdpnet.projection import project
 
         x = torch.from_numpy(self.x[samples]) if self.rules.input_names else None
         return project(rules, torch.from_numpy(self.yhat[samples]), x, **keywords)
@@ -160,7 +160,7 @@ class Sampled:
 
     def pair_value(self, one: int, other: int, samples: np.ndarray) -> np.ndarray:
         """Value of the relaxation of two rules, each convexified by itself, `samples`."""
-        pair = RuleModel.from_data(about(self.rules.data, (one, other)))
+        pair = Rules.from_data(about(self.rules.data, (one, other)))
         return self._project(pair, samples, relaxation="cnf").value.numpy()
 
     def empty_pairs(self, one: int, other: int, samples: np.ndarray) -> float:
@@ -178,7 +178,7 @@ class Sampled:
 
     def _contradictory(self, clauses: Sequence[int], samples: np.ndarray) -> float:
         """Share of samples for which some clauses of `_single_choices` leave nothing."""
-        from gdpnet.solve._results import Options
+        from gdpnet.solve.results import Options
         from gdpnet.solve.status import Status
 
         choices, _ = self._single_choices
@@ -190,7 +190,7 @@ class Sampled:
                 clauses=tuple(choices.clauses[k] for k in clauses),
                 rules=tuple(Rule(name, len(clauses) + k, (0,)) for k, name in own),
             )
-            status = self._project(RuleModel.from_data(kept), samples).status.numpy()
+            status = self._project(Rules.from_data(kept), samples).status.numpy()
             return float((status == Status.CONFLICT).mean())
         from gdpnet.solve.exact import NO_SOLUTION
 
@@ -217,10 +217,10 @@ class Sampled:
     def _choosing(self) -> ExactEngine:
         from gdpnet.solve.exact import ExactEngine
 
-        return ExactEngine(RuleModel.from_data(self._single_choices[0]))
+        return ExactEngine(Rules.from_data(self._single_choices[0]))
 
 
-def _at_sample(rules: RuleModel, instance: Instance, sample: int) -> RuleData:
+def _at_sample(rules: Rules, instance: Instance, sample: int) -> RuleData:
     """The rules with the numbers that their rows have for one sample."""
     data = rules.data
     place = {row: k for k, row in enumerate(rules.table.varying.tolist())}

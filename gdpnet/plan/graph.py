@@ -11,8 +11,8 @@ import numpy as np
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_array, as_batch
 from gdpnet.ir.interaction import columns_of, neighbours
+from gdpnet.ir.rules import Rules
 from gdpnet.plan._sampled import Sampled
-from gdpnet.rules.model import RuleModel
 
 SAMPLES = 200
 """Samples drawn where none are given."""
@@ -21,7 +21,7 @@ SAMPLES = 200
 _EQUAL = 1e-9
 
 
-def interaction_graph(rules: RuleModel, x: Any = None, samples: Any = None) -> nx.Graph[str]:
+def interaction_graph(rules: Rules, x: Any = None, samples: Any = None) -> nx.Graph[str]:
     """Rules as nodes, interactions as edges with the evidence for them.
 
     Attributes of nodes: `disjuncts` and `rows` (how many), `outputs` (names of those it
@@ -115,7 +115,7 @@ def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | N
     return float(np.maximum(merged[open_] - value, 0.0).sum() / finite.sum())
 
 
-def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+def draw_samples(rules: Rules, x: Any, samples: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and predictions to measure at, each checked or drawn."""
     d = len(rules.output_names)
     if samples is not None:
@@ -130,7 +130,7 @@ def draw_samples(rules: RuleModel, x: Any, samples: Any) -> tuple[np.ndarray, np
         if not np.isfinite([low, high]).all():
             raise InputError(
                 "x: the inputs have no finite input_bounds to draw from. Pass x, or give the "
-                "RuleModel input_bounds."
+                "Rules input_bounds."
             )
         inputs = rng.uniform(low, high, (SAMPLES, len(low)))
     lower, upper = rules.lower.numpy(), rules.upper.numpy()

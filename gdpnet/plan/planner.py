@@ -13,11 +13,11 @@ import torch
 
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, RuleError
+from gdpnet.ir.rules import Rules
 from gdpnet.plan._sampled import Sampled
 from gdpnet.plan.graph import draw_samples, graph_of
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
 
 # Samples that are looked at, and those of them on which candidates are compared.
 _SAMPLES, _COMPARED = 512, 64
@@ -33,7 +33,7 @@ Score = tuple[float, float]
 
 
 def plan_basic_steps(
-    rules: RuleModel,
+    rules: Rules,
     budget: int = 64,
     x: Any = None,
     samples: Any = None,
@@ -88,7 +88,7 @@ def plan_basic_steps(
     return _Planner(sampled, budget, objective, unit).plan()
 
 
-def _refuse_whole_numbers(rules: RuleModel) -> None:
+def _refuse_whole_numbers(rules: Rules) -> None:
     whole = [column.name for column in rules.data.columns if column.integer]
     if whole:
         raise RuleError(
@@ -218,7 +218,7 @@ class _Planner:
 
     def _solve(self, partition: Partition, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Value of the relaxation, and whether its point satisfies all rules."""
-        from gdpnet.solve import Status, project
+        from gdpnet.projection import Status, project
 
         names = self.rules.names
         plan = Plan(tuple(tuple(names[r] for r in c) for c in partition if len(c) > 1))

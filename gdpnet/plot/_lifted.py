@@ -10,9 +10,9 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
+from gdpnet.model import RuleModel
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
 from gdpnet.plot._style import BLUE, GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted
-from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def plot_lifted(
         >>> ax.get_title(loc="left")
         'y = 4.5 moves to 3, distance 1.5'
     """
-    from gdpnet.solve import Status, project
+    from gdpnet.projection import Status, project
 
     here = RulesAt(rules, x)
     if rules.data.outputs != 1:

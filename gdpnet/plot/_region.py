@@ -12,6 +12,7 @@ import numpy as np
 from gdpnet.errors import InputError
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
+from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import outline
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
 from gdpnet.plot._style import (
@@ -26,7 +27,6 @@ from gdpnet.plot._style import (
     series,
 )
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +157,7 @@ class _Arrows:
 def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[_Arrows]:
     if yhat is None:
         return []
-    from gdpnet.solve import Status, project
+    from gdpnet.projection import Status, project
 
     rules = here.rules
     given = as_batch(here.x, yhat, rules.input_names, rules.output_names, y_name="yhat")

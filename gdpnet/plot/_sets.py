@@ -14,6 +14,7 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram
+from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import shadow, without_covered
 from gdpnet.relaxation.blocks import box
 from gdpnet.relaxation.feasibility import Room
@@ -21,8 +22,7 @@ from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import products
 from gdpnet.relaxation.program import Program, complete
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._sample import Sample
+from gdpnet.solve.milp.sample import Sample
 
 if TYPE_CHECKING:
     import highspy

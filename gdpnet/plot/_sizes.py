@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gdpnet.errors import InputError
+from gdpnet.model import RuleModel
 from gdpnet.plot._sets import RulesAt
 from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, counted, series
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import count_products
 from gdpnet.relaxation.program import Sizes
 from gdpnet.relaxation.sizes import sizes_of
-from gdpnet.rules.model import RuleModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._sample import Sample
+from gdpnet.ir.rules import Rules
+from gdpnet.solve.milp.sample import Sample
 
 Number = Fraction | float
 """A rational number, or an infinity."""
@@ -39,7 +39,7 @@ class Instance:
     """
 
     def __init__(
-        self, rules: RuleModel, x: torch.Tensor, yhat: np.ndarray, weights: np.ndarray
+        self, rules: Rules, x: torch.Tensor, yhat: np.ndarray, weights: np.ndarray
     ) -> None:
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from gdpnet.errors import InputError, SolverError
+from gdpnet.ir.rules import Rules
+from gdpnet.projection._project import project
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Instance, Number, Path
 from gdpnet.proof._relaxation import Answer, Relaxation
 from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._project import project
 from gdpnet.solve.status import Status
 
 # By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
@@ -38,7 +38,7 @@ Multipliers = list[tuple[int, Fraction]]
 
 
 def certificate(
-    rules: RuleModel,
+    rules: Rules,
     instance: Instance,
     x: torch.Tensor,
     yhat: torch.Tensor,

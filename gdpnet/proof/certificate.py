@@ -24,12 +24,12 @@ import torch
 from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
+from gdpnet.ir.rules import Rules
+from gdpnet.projection._project import project
 from gdpnet.proof._check import UnprovedError, walk
 from gdpnet.proof._instance import Instance, Number
 from gdpnet.proof._tree import Certificate
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _existence
-from gdpnet.solve._project import project
+from gdpnet.solve import existence
 from gdpnet.solve.status import Status
 
 __all__ = ["Certificate", "Verdict", "certify", "verify"]
@@ -68,7 +68,7 @@ class Verdict:
 
 
 def certify(
-    rules: RuleModel,
+    rules: Rules,
     x: Any,
     yhat: Any,
     y: Any = None,
@@ -121,7 +121,7 @@ def certify(
 
 
 def verify(
-    rules: RuleModel,
+    rules: Rules,
     x: Any,
     yhat: Any,
     y: Any,
@@ -237,7 +237,7 @@ def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
 
 
 def _by_solving(
-    rules: RuleModel, instance: Instance, x: torch.Tensor, yhat: torch.Tensor, weights: Any
+    rules: Rules, instance: Instance, x: torch.Tensor, yhat: torch.Tensor, weights: Any
 ) -> _Proof:
     """What a mixed-integer program proves, unless the exact engine knows better."""
     found = project(rules, yhat, x, solver="milp", weights=weights)
@@ -255,9 +255,9 @@ def _by_solving(
     return _Proof(bound, True, "a mixed-integer program, solved without a certificate, has nothing")
 
 
-def _satisfies(rules: RuleModel, x: torch.Tensor, y: torch.Tensor, tol: float) -> bool:
+def _satisfies(rules: Rules, x: torch.Tensor, y: torch.Tensor, tol: float) -> bool:
     batch = Batch(x[None], y[None], torch.Size([1]), y.dtype)
-    return bool(_existence.satisfied(rules, batch, tol, by_own_size=True))
+    return bool(existence.satisfied(rules, batch, tol, by_own_size=True))
 
 
 def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:
@@ -273,10 +273,10 @@ def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:
 
 
 def _instance(
-    rules: RuleModel, x: Any, yhat: Any, weights: Any
+    rules: Rules, x: Any, yhat: Any, weights: Any
 ) -> tuple[Instance, torch.Tensor, torch.Tensor]:
     """The problem, and x and yhat as float64 tensors `p` and `d`."""
-    if not isinstance(rules, RuleModel):
+    if not isinstance(rules, Rules):
         raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
     batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat")
     if batch.shape:
@@ -286,7 +286,7 @@ def _instance(
     return instance, batch.x[0].detach(), batch.y[0].detach()
 
 
-def _outputs(rules: RuleModel, y: Any) -> torch.Tensor:
+def _outputs(rules: Rules, y: Any) -> torch.Tensor:
     outputs = as_tensor(y, rules.output_names, "y").detach().double()
     if outputs.ndim != 1:
         raise InputError(f"y: expected one sample, got shape {tuple(outputs.shape)}.")

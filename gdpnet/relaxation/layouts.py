@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import (
     Layout,
     box,
@@ -21,7 +22,6 @@ from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.program import Program, Sizes, complete
 from gdpnet.relaxation.relaxable import relaxable
 from gdpnet.relaxation.sparse import SparseProgram
-from gdpnet.rules.model import RuleModel
 
 Array = np.ndarray
 Clusters = tuple[tuple[int, ...], ...]
@@ -54,7 +54,7 @@ class Layouts:
         small: whether the dense engine takes each, as far as it was asked.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.ready = relaxable(rules)
         self.listed: list[Layout] = []
         self.clusters: list[Clusters] = []
@@ -159,7 +159,7 @@ class Layouts:
         return None if self._room.empty else self._room
 
 
-def layouts_of(rules: RuleModel) -> Layouts:
+def layouts_of(rules: Rules) -> Layouts:
     """The layouts of a rule model, kept as long as the rules are."""
     layouts: Layouts = rules.kept("layouts", Layouts)
     return layouts

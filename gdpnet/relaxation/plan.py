@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gdpnet.errors import RuleError
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Plan:
         return cls()
 
     @classmethod
-    def dnf(cls, rules: RuleModel) -> Plan:
+    def dnf(cls, rules: Rules) -> Plan:
         """All rules merged."""
         return cls.lexicographic(rules, len(rules.names))
 
     @classmethod
-    def lexicographic(cls, rules: RuleModel, k: int) -> Plan:
+    def lexicographic(cls, rules: Rules, k: int) -> Plan:
         """The first k rules in declaration order merged, as in the paper.
 
         Args:
@@ -75,7 +75,7 @@ class Plan:
             )
         return cls((rules.names[:k],)) if k > 1 else cls()
 
-    def indices(self, rules: RuleModel) -> list[list[int]]:
+    def indices(self, rules: Rules) -> list[list[int]]:
         """Clusters as indices of rules; raises for a name that is no rule."""
         place = {name: k for k, name in enumerate(rules.names)}
         for cluster in self.clusters:
@@ -85,7 +85,7 @@ class Plan:
                     raise RuleError(f"Plan: '{name}' is no rule of this model ({known}).")
         return [[place[name] for name in cluster] for cluster in self.clusters]
 
-    def active(self, rules: RuleModel, active: Sequence[bool]) -> list[list[int]]:
+    def active(self, rules: Rules, active: Sequence[bool]) -> list[list[int]]:
         """Clusters of the rules that are active: merged ones, then every other by itself.
 
         Args:

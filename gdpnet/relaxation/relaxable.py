@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 
 MOST_VALUES = 16
 """Values of a whole number that are written out as a disjunction; with more it is refused."""
@@ -51,7 +51,7 @@ class Relaxable:
         rows: number of rows that the modeller wrote.
     """
 
-    rules: RuleModel
+    rules: Rules
     logic: Logic
     given: int
     rows: int
@@ -61,13 +61,13 @@ NO_LOGIC = Logic({}, {}, {}, frozenset(), {})
 """Of rules without logic."""
 
 
-def relaxable(rules: RuleModel) -> Relaxable:
+def relaxable(rules: Rules) -> Relaxable:
     """The rules, ready for a hull; without logic and whole numbers they are so already."""
     ready: Relaxable = rules.kept("relaxable", _relaxable)
     return ready
 
 
-def _relaxable(rules: RuleModel) -> Relaxable:
+def _relaxable(rules: Rules) -> Relaxable:
     data = rules.data
     if any(c.logic for c in data.clauses) or any(c.integer for c in data.columns):
         return _Writer(data).written()
@@ -94,7 +94,7 @@ class _Writer:
             clauses=tuple(self.clauses),
             rules=tuple(self.rules),
         )
-        rules = RuleModel.from_data(data)
+        rules = Rules.from_data(data)
         return Relaxable(rules, logic, len(self.data.rules), len(self.data.rows))
 
     # ---- logic ---------------------------------------------------------------------------

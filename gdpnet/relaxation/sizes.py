@@ -11,14 +11,14 @@ import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Layouts
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.program import Sizes
-from gdpnet.rules.model import RuleModel
 
 
 def sizes_of(
-    rules: RuleModel, relaxation: str | Plan = "cnf", x: Any = None, prune: bool = True
+    rules: Rules, relaxation: str | Plan = "cnf", x: Any = None, prune: bool = True
 ) -> Sizes:
     """How large a relaxation is, in the form that `gdpnet.convexify` gives it.
 
@@ -55,7 +55,7 @@ def sizes_of(
 
 
 def size_table(
-    models: Mapping[Any, RuleModel],
+    models: Mapping[Any, Rules],
     relaxations: Sequence[str | Plan] = ("cnf", "dnf"),
     x: Any = None,
     prune: bool = False,

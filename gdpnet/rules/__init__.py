@@ -2,15 +2,12 @@
 
 from gdpnet.rules.formulas import Formula, all_of, any_of, implies, none_of, rule
 from gdpnet.rules.functions import maximum, minimum, relu
-from gdpnet.rules.model import RuleModel, load_rules
 
 __all__ = [
     "Formula",
-    "RuleModel",
     "all_of",
     "any_of",
     "implies",
-    "load_rules",
     "maximum",
     "minimum",
     "none_of",

@@ -13,11 +13,11 @@ import torch
 
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _margin, _milp
-from gdpnet.solve._milp import Incumbent, literals_of
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.ir.rules import Rules
+from gdpnet.solve import _margin
+from gdpnet.solve.milp import backend as milp
+from gdpnet.solve.milp.backend import Incumbent, literals_of
+from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def _importable(name: str) -> bool:
 AVAILABLE = _importable("numba")
 
 
-def engine_of(rules: RuleModel) -> ExactEngine:
+def engine_of(rules: Rules) -> ExactEngine:
     """The engine of a rule model, made when first needed."""
     engine: ExactEngine = rules.kept("exact engine", _new_engine)
     return engine
 
 
-def _new_engine(rules: RuleModel) -> ExactEngine:
+def _new_engine(rules: Rules) -> ExactEngine:
     if not AVAILABLE:
         raise SolverError(
             "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
@@ -74,49 +74,7 @@ def _announce() -> None:
     logger.info("Loading the exact engine; the first time on a machine it is compiled.")
 
 
-def warmup(relaxations: bool = False) -> None:
-    """Compile the exact engine now, so that the first request of a server does not wait for it.
-
-    The compiled kernels are cached on disk: later processes load them in a fraction of a second.
-
-    Args:
-        relaxations: also compile the kernel of CNF and partial DNF.
-
-    Example:
-        >>> import gdpnet
-        >>> gdpnet.warmup()
-    """
-    from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
-    from gdpnet.ir.linear import Coefficient
-
-    if not AVAILABLE:
-        raise SolverError("The exact engine needs numba, which is not installed.")
-    logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
-    terms = ((0, Coefficient(1.0)),)
-    rows = (Row("low", terms, Coefficient(3.0)), Row("high", terms, Coefficient(-7.0)))
-    data = RuleData(
-        inputs=(),
-        input_bounds=(),
-        outputs=1,
-        columns=(Column("y", 0.0, 10.0),),
-        rows=rows,
-        global_rows=(),
-        booleans=(Boolean("low", (0,)), Boolean("high", (1,))),
-        clauses=(Clause("rule", (1, 2)),),
-        rules=(Rule("rule", 0, (0, 1)),),
-        conditions=(),
-    )
-    invalid = np.zeros(1, dtype=bool)
-    options = Options(weights=np.ones(1))
-    rules, x, yhat = RuleModel.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5)
-    solve(rules, x, yhat, invalid, options, True)
-    if relaxations:
-        from gdpnet.solve import _relaxed
-
-        _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
-
-
-def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Instance:
+def instantiate(rules: Rules, x: Array, invalid: Array, mark: bool) -> Instance:
     """The rules of a batch; arguments as in `solve`.
 
     Coefficients of unusable samples become 0, so that solvers meet numbers only.
@@ -127,9 +85,7 @@ def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Insta
     return instance
 
 
-def _clear_unusable(
-    rules: RuleModel, x: Array, instance: Instance, invalid: Array, mark: bool
-) -> None:
+def _clear_unusable(rules: Rules, x: Array, instance: Instance, invalid: Array, mark: bool) -> None:
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -140,7 +96,7 @@ def _clear_unusable(
 
 
 def solve(
-    rules: RuleModel, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
+    rules: Rules, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
 ) -> Results:
     """Project a flat batch.
 
@@ -206,9 +162,7 @@ def solve(
         left = None
         if options.time_limit is not None and limit is not None:
             left = options.time_limit - min(limit, time.monotonic() - started)
-        _milp.finish(
-            *(rules, x, yhat, again, results, options), incumbents=incumbents, seconds=left
-        )
+        milp.finish(*(rules, x, yhat, again, results, options), incumbents=incumbents, seconds=left)
         # What the search had proved by then holds whatever came after it.
         proved = (solved.status == NODE_LIMIT) & (results.status == Status.LIMIT)
         results.value[proved] = np.maximum(results.value, solved.bound)[proved]

@@ -15,9 +15,9 @@ import numpy as np
 
 from gdpnet.ir.data import Row, RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import impossible, power_of_two
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._results import Array, Options
+from gdpnet.solve.results import Array, Options
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import ExactEngine, Solved
@@ -36,11 +36,11 @@ class Loosened:
         rules: the rules.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         from gdpnet.solve.exact import ExactEngine
 
         self.unit = _units(rules.data)
-        self.rules = RuleModel.from_data(_loosened(_in_units(rules.data, self.unit)))
+        self.rules = Rules.from_data(_loosened(_in_units(rules.data, self.unit)))
         self.engine: ExactEngine = ExactEngine(self.rules)
 
     def search(self, x: Array, yhat: Array, options: Options) -> Solved:
@@ -115,7 +115,7 @@ def _size(bound: float) -> float:
     return max(1.0, abs(bound)) if np.isfinite(bound) else 1.0
 
 
-def doubtful(rules: RuleModel, x: Array, yhat: Array, conflict: Array, options: Options) -> Array:
+def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Options) -> Array:
     """Which contradictions do not hold with a margin.
 
     Args:

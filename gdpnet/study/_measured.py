@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from gdpnet.errors import GdpnetError
+from gdpnet.model import RuleModel
+from gdpnet.projection.projection import Projection
+from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._projector import Projector
-from gdpnet.solve._results import Array
-from gdpnet.solve.projection import Projection
+from gdpnet.solve.results import Array
 from gdpnet.solve.status import Status
 from gdpnet.study._relaxations import Relaxation
 from gdpnet.study._samples import what_holds

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gdpnet.errors import InputError
+from gdpnet.model import RuleModel
 from gdpnet.plan.planner import plan_basic_steps
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
 
 _NUMBERED = {"pdnf": "K", "plan": "BUDGET"}
 

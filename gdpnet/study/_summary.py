@@ -7,7 +7,7 @@ import time
 import torch
 
 import gdpnet
-from gdpnet.rules.model import RuleModel
+from gdpnet.model import RuleModel
 
 _CHECKED = 20  # samples that are projected by MILP as well
 

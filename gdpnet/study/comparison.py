@@ -14,9 +14,9 @@ import numpy as np
 from gdpnet._extras import need
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import as_batch
+from gdpnet.model import RuleModel
+from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._projector import Projector
 from gdpnet.solve.status import Status
 from gdpnet.study._measured import Measured, Samples, Spread, measure
 from gdpnet.study._numbers import number, percent

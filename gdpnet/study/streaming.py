@@ -15,10 +15,10 @@ import numpy as np
 from gdpnet._extras import need
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError
+from gdpnet.model import RuleModel
+from gdpnet.projection.projection import Projection
+from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._projector import Projector
-from gdpnet.solve.projection import Projection
 from gdpnet.solve.status import Status
 from gdpnet.study._left_overs import clear_left_overs
 from gdpnet.study._relaxations import parse

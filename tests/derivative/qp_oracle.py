@@ -1,6 +1,6 @@
 """The full DNF's regularised program, written down and solved.
 
-Nothing of `gdpnet.sensitivity` is used: products are those of `gdpnet.convexify`, empty ones are
+Nothing of `gdpnet.derivative` is used: products are those of `gdpnet.convexify`, empty ones are
 found by linear programs, and the program is solved as a least-distance
 problem. The solution is returned only if it meets the optimality conditions.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, nnls
 
+from gdpnet.model import RuleModel
 from gdpnet.relaxation.products import products
-from gdpnet.rules.model import RuleModel
 from gdpnet.solve.exact import ExactEngine, Instance
 from gdpnet.solve.exact._arrays import Component
 

@@ -13,7 +13,7 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet.solve._projector import Projector
+from gdpnet.projection.projector import Projector
 
 STEP = 1e-5
 AGREE = 1e-4  # one-sided and halved differences, relative to max(1, largest of them)

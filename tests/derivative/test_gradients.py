@@ -16,8 +16,8 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.lp.program import Outcome
-from gdpnet.solve import _disjunctive
-from gdpnet.solve._active_jacobian import ActiveJacobian
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.study._models import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -380,8 +380,8 @@ def test_limits_of_milp_pass_the_gradient(monkeypatch) -> None:
         answer = solve(*arguments, **keywords)
         return replace(answer, outcome=Outcome.LIMIT)
 
-    solve = _disjunctive.solve
-    monkeypatch.setattr(_disjunctive, "solve", limited)
+    solve = disjunctive.solve
+    monkeypatch.setattr(disjunctive, "solve", limited)
     yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     p = gdpnet.project(apart(), yhat, gradient="vertex", solver="milp")
     assert p.status.tolist() == [gdpnet.Status.LIMIT]

@@ -18,8 +18,8 @@ from scipy.optimize import linprog
 import gdpnet
 from gdpnet.sensitivity.qp._dnf import QPSolved, solve_qp
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Instance, Solved
+from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
 from tests.derivative.qp_oracle import regularised, solve, terms, written

@@ -16,8 +16,8 @@ from gdpnet.relaxation.products import products
 from gdpnet.sensitivity.qp._dnf import solve_qp
 from gdpnet.sensitivity.qp._parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._results import Options
 from gdpnet.solve.exact import Instance
+from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
 from tests.derivative.qp_oracle import Polyhedron, Program, solve, written_blocks

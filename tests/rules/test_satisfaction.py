@@ -15,8 +15,8 @@ from pyomo.gdp import Disjunct, Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
-from gdpnet.solve import _disjunctive
-from gdpnet.solve._sample import Sample
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.sample import Sample
 from gdpnet.study._samples import what_holds
 from tests import oracles
 from tests.bank import BY_NAME, PROBLEMS, Problem
@@ -220,7 +220,7 @@ def by_milp(rules: gdpnet.RuleModel, y: torch.Tensor) -> list[float]:
     for i in range(len(y)):
         sample = Sample.of(rules, evaluated, i)
         program = sample.least_violation(y[i].numpy(), sample.clauses, (), (), 0.0)
-        answer = _disjunctive.polish(program, _disjunctive.solve(program))
+        answer = disjunctive.polish(program, disjunctive.solve(program))
         found.append(torch.inf if answer.point is None else max(0.0, float(answer.point[-1])))
     return found
 
@@ -250,13 +250,13 @@ def test_logic_is_measured_as_by_a_mixed_integer_program() -> None:
 def counted_programs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Every program that is solved from now on."""
     solved: list[object] = []
-    solve = _disjunctive.solve
+    solve = disjunctive.solve
 
     def counting(program: Any, *rest: Any) -> Any:
         solved.append(program)
         return solve(program, *rest)
 
-    monkeypatch.setattr(_disjunctive, "solve", counting)
+    monkeypatch.setattr(disjunctive, "solve", counting)
     return solved
 
 

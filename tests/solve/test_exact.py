@@ -18,8 +18,8 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._results import Options
 from gdpnet.solve.exact import FactoredJacobian
+from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.fuzz import disagreement
 from tests.random_rules import random_predictions, random_rules

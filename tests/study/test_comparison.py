@@ -18,7 +18,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Plan, Status
-from gdpnet.solve._projector import Projector
+from gdpnet.projection.projector import Projector
 from gdpnet.study import Comparison, _relaxations, compare
 from tests.relaxation._programs import sizes, value_at
 

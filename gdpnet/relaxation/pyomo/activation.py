@@ -12,10 +12,10 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import RuleError
+from gdpnet.ir.rules import _called_condition
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.provenance import note_copy
 from gdpnet.rules._associations import representative
-from gdpnet.rules.model import _called_condition
 
 SUFFIX = "active_when"
 

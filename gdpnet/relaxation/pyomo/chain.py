@@ -14,6 +14,7 @@ from pyomo.gdp import Disjunct
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import ConflictError, InputError, RuleError
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.pyomo import components, walk
 from gdpnet.relaxation.pyomo.activation import (
@@ -24,7 +25,6 @@ from gdpnet.relaxation.pyomo.activation import (
 from gdpnet.relaxation.pyomo.propositions import Propositions
 from gdpnet.relaxation.pyomo.rebuild import pyomo_model
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader, linear_expression
-from gdpnet.rules.model import RuleModel
 
 logger = logging.getLogger("gdpnet")
 
@@ -126,7 +126,7 @@ def convexify(
 
 
 def convexify_rules(
-    rules: RuleModel,
+    rules: Rules,
     *,
     relaxation: str | Plan | Sequence[Sequence[str]] = "cnf",
     x: Sequence[float] | None = None,

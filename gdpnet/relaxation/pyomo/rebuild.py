@@ -16,11 +16,11 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from gdpnet.ir.data import Clause, Condition, Row, RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import Rules, _called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
-from gdpnet.rules.model import RuleModel, _called_condition
 
 
-def pyomo_model(rules: RuleModel) -> Any:
+def pyomo_model(rules: Rules) -> Any:
     """A Pyomo.GDP model that says what the rules say.
 
     It has the names of the model the rules were read from: Vars, mutable Params for the inputs (at

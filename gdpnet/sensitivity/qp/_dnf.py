@@ -67,12 +67,12 @@ from gdpnet.sensitivity.qp._band import (
 )
 from gdpnet.sensitivity.qp._forward import mix
 from gdpnet.sensitivity.qp._pieces import new_pieces, settle_pieces
-from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Instance, Solved
 from gdpnet.solve.exact._arrays import Component
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._jit import Array
 from gdpnet.solve.exact._kernel import new_program
+from gdpnet.solve.results import Options
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import Part
-from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity.qp._parts import BlockPart, block_part, solve_parts
-from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
-from gdpnet.solve._results import Array
+from gdpnet.solve.extended.jacobian import RelaxedJacobian
+from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.results import Array
 
 
 class RelaxedQPs:
@@ -57,7 +57,7 @@ class RelaxedQPs:
 class _Known:
     """Parts as the kernels read them, made once; layouts may have parts in common."""
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._made: dict[Part, BlockPart] = {}
         self._of_layout: dict[int, tuple[BlockPart, ...]] = {}

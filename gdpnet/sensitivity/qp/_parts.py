@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gdpnet.ir.data import RuleData
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 from gdpnet.sensitivity.qp._blocks import Path, new_path, solve_blocks, vjp_blocks
 from gdpnet.sensitivity.qp._newton import Newton, Shape, new_newton
 from gdpnet.solve.exact import Gradients, Instance
@@ -53,7 +53,7 @@ class BlockPart:
 
 
 def block_part(
-    rules: RuleModel,
+    rules: Rules,
     columns: Sequence[int],
     always: Sequence[int],
     blocks: Sequence[Sequence[Sequence[int]]],

@@ -12,13 +12,13 @@
 | `_products` | the terms of the DNF within a distance |
 """
 
-from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import ExactEngine, Instance, Solved
 from gdpnet.solve.exact._face import FaceJacobian
 from gdpnet.solve.exact._jacobian import FactoredJacobian
 from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS
 from gdpnet.solve.exact._products import Products, products_within
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
+from gdpnet.solve.gradients import Gradients
 
 __all__ = [
     "ACCEPTED_AS_IS",

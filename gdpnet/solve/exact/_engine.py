@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gdpnet.ir.instance import Instance as Instance
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import round_to_steps, stepping_inequalities
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._results import Options
 from gdpnet.solve.exact._arrays import Component, components
 from gdpnet.solve.exact._block import Block
 from gdpnet.solve.exact._dictionary import ACCEPTED
@@ -22,6 +21,7 @@ from gdpnet.solve.exact._kernel import ACCEPTED_AS_IS, Detail, Output, new_progr
 from gdpnet.solve.exact._least_norm import DONE, least_norm
 from gdpnet.solve.exact._search import NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve.exact._tape import compile_instructions, instantiate
+from gdpnet.solve.results import Options
 from gdpnet.threads import in_threads
 
 
@@ -61,7 +61,7 @@ class ExactEngine:
         rules: the rule model.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.data = rules.data
         self.rules = rules
         self.components = components(rules.data)

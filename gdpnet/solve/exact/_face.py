@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._arrays import Component
 from gdpnet.solve.exact._jacobian import Given, by_component, read_row
 from gdpnet.solve.exact._jit import Array, jit, source_stamp
+from gdpnet.solve.gradients import Gradients
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact._engine import Instance, Solved

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._arrays import PREPARED, Component
 from gdpnet.solve.exact._block import unpack
 from gdpnet.solve.exact._jit import Array, jit, source_stamp
 from gdpnet.solve.exact._kernel import AT_LOWER, AT_UPPER, DETERMINED, FOLLOWS
+from gdpnet.solve.gradients import Gradients
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact._engine import Instance, Solved

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import Layout
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._engine import Instance
 from gdpnet.solve.exact._jit import Array
+from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.lifted._jacobian import Problem, vjp
 from gdpnet.solve.lifted._kernel import Basis, Output, run
 from gdpnet.solve.lifted._program import Workspace, new_workspace
@@ -85,7 +85,7 @@ class LiftedEngine:
         rules: the rule model; all columns have finite bounds.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.data = rules.data
         self._sources = sources(rules.data)
         self._places: dict[Layout, int] = {}

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gdpnet.solve._gradients import Gradients
 from gdpnet.solve.exact._jacobian import solve_in_place
 from gdpnet.solve.exact._jit import KERNEL, Array, inner, source_stamp
+from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.lifted._kernel import SOLVED, Basis
 from gdpnet.solve.lifted._program import (
     FIRST,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import typeof
 
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 from gdpnet.solve.exact._block import Block, unpack
 from gdpnet.solve.exact._engine import Instance
 from gdpnet.solve.exact._jit import Array, jit, source_stamp
@@ -65,7 +65,7 @@ class Judge:
         rules: rules that are plain: no auxiliaries, no logic over indicators.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         data, table = rules.data, rules.table
         shared = np.ascontiguousarray(table.shared.numpy())
         place = np.full(len(data.rows), -1, dtype=np.int64)

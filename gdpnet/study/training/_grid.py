@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from gdpnet.derivative.gradients import sensitivity_of
 from gdpnet.errors import InputError, SolverError
-from gdpnet.sensitivity.gradients import sensitivity_of
 from gdpnet.study._models import load_model
 from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS

@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from gdpnet.checks import check_choice
+from gdpnet.derivative import QP
 from gdpnet.errors import InputError
+from gdpnet.model import RuleModel
 from gdpnet.nn.layer import ProjectionLayer
 from gdpnet.plan.planner import plan_basic_steps
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity import QP
 from gdpnet.study.training._order import planned_order
 
 LOSSES = ("plain", "penalty", "projected")

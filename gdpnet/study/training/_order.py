@@ -6,10 +6,10 @@ from itertools import combinations
 
 import torch
 
+from gdpnet.model import RuleModel
 from gdpnet.plan.graph import draw_samples
+from gdpnet.projection import project
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import project
 
 
 def planned_order(rules: RuleModel, x: torch.Tensor) -> list[Plan]:

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from gdpnet.errors import ModelFileError
+from gdpnet.model import RuleModel
 from gdpnet.nn._penalty import RulePenalty
 from gdpnet.nn._scaling import RuleInputs
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import Status, project
+from gdpnet.projection import Status, project
 from gdpnet.study._models import LoadedModel, guarded
 from gdpnet.study.training._methods import Method, method_named
 from gdpnet.study.training._protocols import Protocol, protocol_named

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gdpnet.ir.interaction import neighbours
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Clusters
 from gdpnet.relaxation.products import count_products
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._results import Array
+from gdpnet.solve.results import Array
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve._relaxed import RelaxedBatch
+    from gdpnet.solve.extended.backend import RelaxedBatch
 
 # Products that are written down for a cluster.
 _MOST_PRODUCTS = 512
@@ -58,7 +58,7 @@ def take_basic_steps(batch: RelaxedBatch) -> None:
 
 
 def _enlarged(
-    rules: RuleModel, clusters: Clusters, broken: Array, fractional: Array, related: Array
+    rules: Rules, clusters: Clusters, broken: Array, fractional: Array, related: Array
 ) -> Clusters | None:
     """Every broken rule's cluster joined with one that it interacts with; None beyond the limit.
 

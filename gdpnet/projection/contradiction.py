@@ -9,15 +9,13 @@ import torch
 
 from gdpnet.errors import SolverError
 from gdpnet.ir.data import Boolean
+from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
-from gdpnet.rules.model import Evaluated, RuleModel
-from gdpnet.solve._disjunctive import solve_search
-from gdpnet.solve._sample import Sample
+from gdpnet.solve.milp.disjunctive import solve_search
+from gdpnet.solve.milp.sample import Sample
 
 
-def explain(
-    rules: RuleModel, evaluated: Evaluated, index: int, breakable: bool = False
-) -> list[str]:
+def explain(rules: Rules, evaluated: Evaluated, index: int, breakable: bool = False) -> list[str]:
     """Names of a minimal contradiction in one sample, empty where there is none.
 
     One thing after the other is left out; what can be left out while the rest stays contradictory
@@ -44,7 +42,19 @@ def explain(
     return sorted(left, key=lambda name: order.get(name, len(order)))
 
 
-def unmendable(rules: RuleModel, x: np.ndarray) -> np.ndarray:
+def explain_all(rules: Rules, x: torch.Tensor) -> list[list[str]]:
+    """As `explain`, for each sample of a batch.
+
+    Args:
+        rules: the rules.
+        x: inputs, `batch x p`, float64.
+    """
+    evaluated = rules.evaluate(x)
+    rules.refuse_unusable(evaluated.rows)
+    return [explain(rules, evaluated, i) for i in range(len(x))]
+
+
+def unmendable(rules: Rules, x: np.ndarray) -> np.ndarray:
     """Where bounds, global constraints and logic contradict each other, whatever rules are broken.
 
     Args:
@@ -63,7 +73,7 @@ def unmendable(rules: RuleModel, x: np.ndarray) -> np.ndarray:
     return np.array(found, dtype=bool)[which.reshape(-1)]
 
 
-def _global_names(rules: RuleModel) -> list[str]:
+def _global_names(rules: Rules) -> list[str]:
     return list(dict.fromkeys(rules.data.rows[i].name for i in rules.data.global_rows))
 
 

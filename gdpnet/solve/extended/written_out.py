@@ -13,7 +13,7 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp import gurobi, highs
 from gdpnet.relaxation.sparse import SparseProgram
-from gdpnet.solve._written_jacobian import Vertex, WrittenJacobian
+from gdpnet.solve.extended.written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray
 

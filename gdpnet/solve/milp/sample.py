@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from gdpnet.ir.data import Clause
+from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.ir.steps import off_step, power_of_two, round_to_steps, steps
-from gdpnet.rules.model import Evaluated, RuleModel
-from gdpnet.solve._disjunctive import DisjunctiveProgram
+from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
 
 
-def _steps(rules: RuleModel) -> list[tuple[int, float]]:
+def _steps(rules: Rules) -> list[tuple[int, float]]:
     return steps(rules.data)
 
 
@@ -30,14 +30,14 @@ class Sample:
         clauses: the ones that apply.
     """
 
-    rules: RuleModel
+    rules: Rules
     matrix: np.ndarray
     bound: np.ndarray
     equality: np.ndarray
     clauses: tuple[Clause, ...]
 
     @staticmethod
-    def of(rules: RuleModel, evaluated: Evaluated, index: int) -> Sample:
+    def of(rules: Rules, evaluated: Evaluated, index: int) -> Sample:
         """Sample `index` of a batch."""
         rows = evaluated.rows
         matrix = rows.shared.detach().cpu().numpy()

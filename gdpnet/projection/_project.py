@@ -5,15 +5,15 @@ from __future__ import annotations
 from operator import is_
 from typing import Any
 
+from gdpnet.ir.rules import Rules
+from gdpnet.projection.projection import Projection
+from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._projector import Projector
-from gdpnet.solve._results import NODE_LIMIT
-from gdpnet.solve.projection import Projection
+from gdpnet.solve.results import NODE_LIMIT
 
 
 def project(
-    rules: RuleModel,
+    rules: Rules,
     yhat: Any,
     x: Any = None,
     *,
@@ -55,7 +55,7 @@ def project(
             depend on the samples before. `"auto"`: the exact engine for the DNF (MILP without
             numba), dense for the others (HiGHS without numba).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
-            `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.sensitivity`. None:
+            `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
         forward: `"vertex"`: y is the nearest point. `"qp"`: y is the point of the regularised
             program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
@@ -116,7 +116,7 @@ def project(
         "on_conflict": on_conflict,
         "on_invalid": on_invalid,
     }
-    if isinstance(rules, RuleModel) and all(map(is_, keywords.values(), _USUAL)):
+    if isinstance(rules, Rules) and all(map(is_, keywords.values(), _USUAL)):
         # Checking keywords would cost more than projecting.
         projection: Projection = rules.kept("usual projector", Projector)(yhat, x)
         return projection

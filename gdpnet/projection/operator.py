@@ -10,10 +10,10 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from gdpnet.ir.batch import as_array, flat
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 
 if TYPE_CHECKING:
-    from gdpnet.sensitivity.gradients import Derivative
+    from gdpnet.derivative.gradients import Derivative
 
 
 class Solution:
@@ -27,7 +27,7 @@ class Solution:
     """
 
     def __init__(
-        self, rules: RuleModel, y: torch.Tensor, backward: Derivative, seconds: dict[str, float]
+        self, rules: Rules, y: torch.Tensor, backward: Derivative, seconds: dict[str, float]
     ) -> None:
         self.rules = rules
         self.y: torch.Tensor | None = y
@@ -100,7 +100,7 @@ def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch
 
 
 def _through_rows(
-    rules: RuleModel, x: torch.Tensor, shape: torch.Size, found: Any
+    rules: Rules, x: torch.Tensor, shape: torch.Size, found: Any
 ) -> torch.Tensor | None:
     """Gradient with respect to the inputs, through right sides and coefficients of the rows.
 

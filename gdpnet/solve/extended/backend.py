@@ -16,16 +16,23 @@ import numpy as np
 
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _existence, _milp
-from gdpnet.solve._adaptive import take_basic_steps
+from gdpnet.solve import _exact, existence
 from gdpnet.solve._exact import instantiate
-from gdpnet.solve._milp import acceptance, whole_outputs
-from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
-from gdpnet.solve._written_out import FAILED, INFEASIBLE, SOLVED, WrittenOut, check_available
+from gdpnet.solve.extended.adaptive import take_basic_steps
+from gdpnet.solve.extended.jacobian import RelaxedJacobian
+from gdpnet.solve.extended.written_out import (
+    FAILED,
+    INFEASIBLE,
+    SOLVED,
+    WrittenOut,
+    check_available,
+)
+from gdpnet.solve.milp import backend as milp
+from gdpnet.solve.milp.backend import acceptance, whole_outputs
+from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
@@ -51,7 +58,7 @@ _WHOLE = 1.0 - 1e-7
 
 
 def solve(
-    rules: RuleModel,
+    rules: Rules,
     x: Array,
     yhat: Array,
     invalid: Array,
@@ -80,7 +87,7 @@ def solve(
         take_basic_steps(batch)
     if options.nearest:
         conflict = np.flatnonzero((batch.results.status == Status.CONFLICT) & ~invalid)
-        _milp.finish(rules, x, yhat, conflict, batch.results, options, incumbents={})
+        milp.finish(rules, x, yhat, conflict, batch.results, options, incumbents={})
     return batch.results
 
 
@@ -89,7 +96,7 @@ class RelaxedBatch:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         layouts: Layouts,
         x: Array,
         yhat: Array,
@@ -257,11 +264,11 @@ class RelaxedBatch:
         if self.rules.is_plain:
             return self.violation[samples] > _SATISFIED
         batch = Batch.of_arrays(self.x[samples], self.results.y[samples])
-        return (self.rules.violation(batch.x, batch.y) > _SATISFIED).numpy()
+        return (existence.measure(self.rules, batch)[0] > _SATISFIED).numpy()
 
 
 def judge(
-    rules: RuleModel,
+    rules: Rules,
     x: Array,
     instance: Instance | None,
     results: Results,
@@ -293,18 +300,18 @@ def judge(
         results.status[samples[~held]] = Status.RELAXED
         return held
     batch = Batch.of_arrays(x[samples], results.y[samples])
-    holds = rules.satisfied(batch.x, batch.y, tol).numpy()
+    holds = existence.satisfied(rules, batch, tol).numpy()
     results.status[samples[~holds]] = Status.RELAXED
     if violation is not None and rules.is_plain:
-        violation[samples] = rules.violation(batch.x, batch.y).numpy()
-    for group, look in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
+        violation[samples] = existence.measure(rules, batch)[0].numpy()
+    for group, look in ((samples[holds], existence.holding), (samples[~holds], existence.each)):
         if len(group):
             part = Batch.of_arrays(x[group], results.y[group])
             results.assignment[group] = look(rules, part, tol).astype(np.int8)
     return holds
 
 
-def _tell_outside(rules: RuleModel) -> None:
+def _tell_outside(rules: Rules) -> None:
     logger.warning(
         "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
         "none left out as empty (info.unpruned tells which)."

@@ -16,41 +16,52 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Clause
 from gdpnet.ir.logic import find_assignment
+from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
-from gdpnet.rules.model import Evaluated, RuleModel
-from gdpnet.solve import _disjunctive
-from gdpnet.solve._sample import Sample
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.sample import Sample
 from gdpnet.threads import in_threads
 
 _ALL = slice(None)
+# Samples are measured in pieces of this size, so that memory stays flat for any batch.
+_PIECE = 16384
 
 
-def satisfied(
-    rules: RuleModel, batch: Batch, tol: float, by_own_size: bool = False
-) -> torch.Tensor:
-    """As `RuleModel.satisfied`, for a flat batch.
+def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False) -> torch.Tensor:
+    """Whether everything holds together, for some value of the auxiliaries, bool `batch`.
 
     Args:
         rules: the rules.
-        batch: inputs and outputs.
+        batch: inputs and outputs, flat.
         tol: relative to `max(1, |b|, max|a|)` of a row.
         by_own_size: relative to `max(|b|, max|a|)` instead, as the exact engine has it.
     """
-    state = _State(rules, batch, by_own_size)
-    if rules.auxiliary_names:
+    found = [_satisfied(_State(rules, piece, by_own_size), tol) for piece in _pieces(batch)]
+    return torch.cat(found)
+
+
+def _satisfied(state: _State, tol: float) -> torch.Tensor:
+    if state.rules.auxiliary_names:
         return _worst(*_with_auxiliaries(state)) <= tol
-    holds = (state.violation <= tol).all(1) & (state.globally <= tol)
-    if rules.is_plain:
+    holds = _worst(state.violation, state.globally) <= tol
+    if state.rules.is_plain or not bool(holds.any()):
         return holds
     levels = holds.new_full((len(holds),), tol, dtype=torch.float64)
-    return holds & (state.consistent(levels) if bool(holds.any()) else holds)
+    return holds & state.consistent(levels)
 
 
-def measure(rules: RuleModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Violation, `batch x rules`, and global violation, `batch`."""
-    state = _State(rules, batch)
-    if rules.auxiliary_names:
+def measure(rules: Rules, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Violation of each rule, `batch x rules`, and global violation, `batch`, flat."""
+    found = zip(*(_measure(_State(rules, piece)) for piece in _pieces(batch)), strict=True)
+    violation, globally = map(torch.cat, found)
+    return violation, globally
+
+
+def _measure(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+    if state.rules.auxiliary_names:
         return _with_auxiliaries(state)
+    if state.rules.is_plain:
+        return state.violation, state.globally
     worst = _worst(state.violation, state.globally)
     apart = (~state.consistent(worst)).nonzero().flatten()
     if len(apart):
@@ -59,11 +70,18 @@ def measure(rules: RuleModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]
     return state.violation, state.globally
 
 
+def _pieces(batch: Batch) -> list[Batch]:
+    return [
+        Batch(batch.x[k : k + _PIECE], batch.y[k : k + _PIECE], batch.shape, batch.dtype)
+        for k in range(0, max(1, len(batch.y)), _PIECE)
+    ]
+
+
 def _worst(violation: torch.Tensor, globally: torch.Tensor) -> torch.Tensor:
     return torch.maximum(globally, violation.amax(1)) if violation.shape[1] else globally
 
 
-def holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
+def holding(rules: Rules, batch: Batch, tol: float) -> np.ndarray:
     """Booleans that are true together at outputs that satisfy the rules, bool `batch x booleans`.
 
     Of an untied boolean it tells whether its disjunct holds, chosen or not.
@@ -80,7 +98,7 @@ def holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
     return holds
 
 
-def each(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
+def each(rules: Rules, batch: Batch, tol: float) -> np.ndarray:
     """Booleans whose disjunct holds by itself, bool `batch x booleans`.
 
     For outputs that break a rule, so that no truth values fit together; auxiliaries are taken at 0.
@@ -88,13 +106,13 @@ def each(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
     return (_State(rules, batch).booleans <= tol).cpu().numpy()
 
 
-def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
+def _holding_with_auxiliaries(rules: Rules, batch: Batch) -> np.ndarray:
     evaluated = rules.evaluate(batch.x)
     holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)
     for i, y in enumerate(batch.y.detach().cpu().numpy()):
         sample = Sample.of(rules, evaluated, i)
         program = sample.least_violation(y, sample.clauses, rules.data.global_rows, (), 0.0)
-        for literal in _disjunctive.solve(program).literals:
+        for literal in disjunctive.solve(program).literals:
             holds[i, abs(literal) - 1] = literal > 0
     return holds
 
@@ -102,7 +120,7 @@ def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
 class _State:
     """Residuals of a batch, with auxiliaries at 0."""
 
-    def __init__(self, rules: RuleModel, batch: Batch, by_own_size: bool = False) -> None:
+    def __init__(self, rules: Rules, batch: Batch, by_own_size: bool = False) -> None:
         self.rules = rules
         self.evaluated: Evaluated = rules.evaluate(batch.x)
         rules.refuse_unusable(self.evaluated.rows)
@@ -194,7 +212,7 @@ class _State:
         return clauses
 
 
-def _is_tied(rules: RuleModel, clause: Clause) -> bool:
+def _is_tied(rules: Rules, clause: Clause) -> bool:
     booleans = rules.data.booleans
     guard_tied = clause.guard >= 0 and booleans[clause.guard].tied
     # A proposition that can never hold is a clause of logic without literals.
@@ -247,10 +265,10 @@ def _least(
 ) -> float:
     # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
     program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + 1e-12)
-    answer = _disjunctive.solve(program)
+    answer = disjunctive.solve(program)
     if answer.outcome is Outcome.INFEASIBLE:
         return float("inf")
-    answer = _disjunctive.polish(program, answer)
+    answer = disjunctive.polish(program, answer)
     if answer.point is None:
         raise SolverError(f"HiGHS could not measure the violation: {answer.outcome.value}.")
     return max(0.0, float(answer.point[-1]))

@@ -8,9 +8,9 @@ import numpy as np
 
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Solver
-from gdpnet.solve import _disjunctive
-from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
-from gdpnet.solve._sample import Sample
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.sample import Sample
 
 
 def nearest(
@@ -26,8 +26,8 @@ def nearest(
     """
     program, slack = _elastic(sample, start, weights)
     first = replace(program, cost=slack.astype(float))
-    answer = _disjunctive.solve(first, solver, clock)
-    answer = _disjunctive.polish(first, answer, solver)
+    answer = disjunctive.solve(first, solver, clock)
+    answer = disjunctive.polish(first, answer, solver)
     if answer.point is None:
         return None
     # Second stage: no more violation than that, then as near as possible.
@@ -41,7 +41,7 @@ def nearest(
         equality=np.concatenate([program.equality, [False]]),
         global_rows=(*program.global_rows, len(bound) - 1),
     )
-    nearer = _disjunctive.polish(second, _disjunctive.solve(second, solver, clock), solver)
+    nearer = disjunctive.polish(second, disjunctive.solve(second, solver, clock), solver)
     return answer if nearer.point is None else nearer
 
 

@@ -28,9 +28,10 @@ import numpy as np
 import torch
 
 from gdpnet.ir.batch import Batch
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
+from gdpnet.solve import existence
 from gdpnet.solve._exact import AVAILABLE, LOST, engine_of, solve
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _ROUNDS = 8
 _ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)
 
 
-def enforce_strictly(rules: RuleModel, yhat: Array, results: Results, options: Options) -> Array:
+def enforce_strictly(rules: Rules, yhat: Array, results: Results, options: Options) -> Array:
     """Make the results of a batch hold without tolerance, where that can be had.
 
     Args:
@@ -65,7 +66,7 @@ def enforce_strictly(rules: RuleModel, yhat: Array, results: Results, options: O
     return strict
 
 
-def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: Options) -> None:
+def settle(rules: Rules, x: Array, yhat: Array, results: Results, options: Options) -> None:
     """See to it that what is returned holds within the tolerance of its type.
 
     What rounding alone prevents is mended, or becomes ERROR with `results.rounding`.
@@ -107,12 +108,12 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
 
 
 def _broken_otherwise(
-    rules: RuleModel, x: Array, yhat: Array, results: Results, options: Options, samples: Array
+    rules: Rules, x: Array, yhat: Array, results: Results, options: Options, samples: Array
 ) -> Array:
     """The same for points of other solvers, whose auxiliaries are not known."""
     rounded = torch.from_numpy(results.y[samples]).to(options.dtype).double().numpy()
     batch = Batch.of_arrays(x[samples], rounded)
-    each, globally = rules.measure(batch.x, batch.y)
+    each, globally = existence.measure(rules, batch)
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
     wrong = violation > options.tolerance
     results.y[samples] = rounded
@@ -138,7 +139,7 @@ class Reach:
         rules: the rules.
     """
 
-    def __init__(self, rules: RuleModel) -> None:
+    def __init__(self, rules: Rules) -> None:
         data, table = rules.data, rules.table
         self.outputs = data.outputs
         size = np.abs(table.shared.numpy())
@@ -190,7 +191,7 @@ def _least_size(lower: Array, upper: Array) -> Array:
 
 
 def _enforce(
-    rules: RuleModel,
+    rules: Rules,
     yhat: Array,
     results: Results,
     options: Options,
@@ -275,7 +276,7 @@ class _Check:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         instance: Instance,
         dtype: torch.dtype,
         tolerance: float,

@@ -12,16 +12,17 @@ import numpy as np
 import torch
 
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
 from gdpnet.lp import gurobi, highs
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _disjunctive, _existence
-from gdpnet.solve._disjunctive import DisjunctiveAnswer, DisjunctiveProgram
-from gdpnet.solve._nearest import nearest
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
-from gdpnet.solve._sample import Sample
+from gdpnet.solve import existence
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.nearest import nearest
+from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
@@ -79,7 +80,7 @@ def literals_of(assignment: Array) -> frozenset[int]:
 
 
 def solve(
-    rules: RuleModel,
+    rules: Rules,
     x: Array,
     yhat: Array,
     invalid: Array,
@@ -98,12 +99,12 @@ def solve(
     usable = np.flatnonzero(~invalid)
     if len(usable):
         batch = Batch.of_arrays(x[usable], yhat[usable])
-        holds = rules.satisfied(batch.x, batch.y, acceptance(rules, options)).numpy()
+        holds = existence.satisfied(rules, batch, acceptance(rules, options)).numpy()
         holds &= (batch.y.numpy() == whole_outputs(rules, batch.y.numpy())).all(1)
         accepted, rest = usable[holds], usable[~holds]
         if len(accepted):
             part = Batch.of_arrays(x[accepted], yhat[accepted])
-            true = _existence.holding(rules, part, options.tolerance)
+            true = existence.holding(rules, part, options.tolerance)
             results.assignment[accepted] = true.astype(np.int8)
         results.solver[accepted] = SOLVER_NAMES.index(solver)
         if len(rest):
@@ -112,7 +113,7 @@ def solve(
     return results
 
 
-def acceptance(rules: RuleModel, options: Options) -> float:
+def acceptance(rules: Rules, options: Options) -> float:
     """The tolerance of a prediction that passes, in terms of `max(1, |b|, max|a|)` of a row.
 
     It is meant relative to `max(|b|, max|a|)`, or a rule in small units would always hold.
@@ -120,11 +121,11 @@ def acceptance(rules: RuleModel, options: Options) -> float:
     return options.tolerance * float(rules.kept("smallest row", _smallest_row))
 
 
-def _smallest_row(rules: RuleModel) -> float:
+def _smallest_row(rules: Rules) -> float:
     return smallest_row(rules.data)
 
 
-def whole_outputs(rules: RuleModel, y: Array, within: float = np.inf) -> Array:
+def whole_outputs(rules: Rules, y: Array, within: float = np.inf) -> Array:
     """Outputs, whole where they must be and are as near to it as `within`."""
     integer = [column.integer for column in rules.data.columns[: rules.data.outputs]]
     if not any(integer):
@@ -134,7 +135,7 @@ def whole_outputs(rules: RuleModel, y: Array, within: float = np.inf) -> Array:
 
 
 def finish(
-    rules: RuleModel,
+    rules: Rules,
     x: Array,
     yhat: Array,
     samples: Array,
@@ -185,7 +186,7 @@ def finish(
             results.keep_point(index, found.point)
         if found.status is Status.CONFLICT and options.nearest:
             at = Batch.of_arrays(x[[index]], results.y[[index]])
-            results.assignment[index] = _existence.each(rules, at, 1e-6)[0]
+            results.assignment[index] = existence.each(rules, at, 1e-6)[0]
         elif found.literals:
             for literal in found.literals:
                 results.assignment[index, abs(literal) - 1] = np.sign(literal)
@@ -232,25 +233,25 @@ def _project(
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
-        first = _disjunctive.solve_search(program, solver, clock, first=True)
+        first = disjunctive.solve_search(program, solver, clock, first=True)
         nodes += first.nodes
         if first.outcome is Outcome.OPTIMAL:
             program = _bounded(program, start, weights, first.value)
         elif first.outcome is not Outcome.INFEASIBLE:
             return _nothing(yhat, nodes)
-    answer = _disjunctive.solve(program, solver, clock)
+    answer = disjunctive.solve(program, solver, clock)
     if answer.outcome is Outcome.INFEASIBLE:
         # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
         # big-M agrees.
         nodes += answer.nodes
-        answer = _disjunctive.solve_search(program, solver, clock)
+        answer = disjunctive.solve_search(program, solver, clock)
     nodes += answer.nodes
     if answer.outcome is Outcome.INFEASIBLE and known is None:
         return _contradiction(sample, program, yhat, solver, options, clock, nodes)
-    answer = _disjunctive.polish(program, answer, solver)
+    answer = disjunctive.polish(program, answer, solver)
     if answer.point is not None and not _holds(sample, answer, _outputs(sample, answer)):
         # Big-M let something through: again without it.
-        answer = _disjunctive.solve_search(program, solver, clock)
+        answer = disjunctive.solve_search(program, solver, clock)
         nodes += answer.nodes
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     if answer.point is not None:
@@ -282,8 +283,8 @@ def _doubted(found: Found) -> Found:
 def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
     """Any feasible point, made the nearest one of the disjuncts that it chose."""
     free = replace(program, cost=np.zeros_like(program.cost))
-    answer = _disjunctive.solve(free, solver, clock)
-    return _disjunctive.polish(program, answer, solver)
+    answer = disjunctive.solve(free, solver, clock)
+    return disjunctive.polish(program, answer, solver)
 
 
 def _contradiction(
@@ -296,7 +297,7 @@ def _contradiction(
     nodes: int,
 ) -> Found:
     """Nothing is feasible: a conflict if that remains so with a margin, else not decided."""
-    loose = _disjunctive.solve_search(_disjunctive.loosened(program, MARGIN), solver, clock, True)
+    loose = disjunctive.solve_search(disjunctive.loosened(program, MARGIN), solver, clock, True)
     nodes += loose.nodes
     if loose.outcome is not Outcome.INFEASIBLE:
         return _nothing(yhat, nodes)

@@ -17,10 +17,10 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._results import Array
-from gdpnet.solve._sample import Sample
+from gdpnet.ir.rules import Rules
+from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.results import Array
 
 # What counts as an equality, relative to max(1, size): MILP's points are checked to within it.
 _TIGHT = 1e-8
@@ -52,7 +52,7 @@ class ActiveJacobian:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         x: Array,
         yhat: Array,
         points: Array,
@@ -132,7 +132,7 @@ class _Vertex:
         return np.where(self.follows, through, 0.0), prices
 
 
-def _enforced(rules: RuleModel, assignment: Array) -> Array:
+def _enforced(rules: Rules, assignment: Array) -> Array:
     """Rows that hold whatever happens, and those of the booleans as they are."""
     data = rules.data
     rows = dict.fromkeys(data.global_rows)

@@ -8,7 +8,7 @@
 | `Mixed(a, b, alpha)` | a weighted mean of two of them |
 """
 
-from gdpnet.sensitivity.gradients import (
+from gdpnet.derivative.gradients import (
     QP,
     Mixed,
     Sensitivity,

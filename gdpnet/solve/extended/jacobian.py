@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import moving_bounds
 from gdpnet.relaxation.layouts import Layouts
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._results import Array
+from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.results import Array
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import Instance
@@ -44,7 +44,7 @@ class RelaxedJacobian:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         layouts: Layouts,
         number: Array,
         instance: Instance,
@@ -94,7 +94,7 @@ class RelaxedJacobian:
         found.yhat[outside] = 0.0
 
 
-def _fixed(rules: RuleModel) -> Array:
+def _fixed(rules: Rules) -> Array:
     """Outputs whose bounds leave them one value, which follows no prediction."""
     columns = rules.data.columns[: rules.data.outputs]
     return np.array([j for j, c in enumerate(columns) if c.lower == c.upper], dtype=np.int64)

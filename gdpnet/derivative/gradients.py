@@ -13,13 +13,13 @@ import numpy as np
 import torch
 
 from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
+from gdpnet.ir.rules import Rules
+from gdpnet.projection.operator import Solution
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.sensitivity._function import Solution
-from gdpnet.solve._active_jacobian import ActiveJacobian
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve._gradients import Gradients
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.milp.jacobian import ActiveJacobian
+from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Projected(NamedTuple):
         options: how it was found.
     """
 
-    rules: RuleModel
+    rules: Rules
     relaxation: str | Plan
     x: Array
     yhat: Array
@@ -239,7 +239,7 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
 class _Identity:
     answered = True
 
-    def __init__(self, rules: RuleModel, beyond: Array | None) -> None:
+    def __init__(self, rules: Rules, beyond: Array | None) -> None:
         self._rules = rules
         self._beyond = beyond
 
@@ -346,7 +346,7 @@ class Derivative:
         return found
 
     def _warn_of_identity(self, identity: Array) -> None:
-        def tell(_: RuleModel) -> None:
+        def tell(_: Rules) -> None:
             warnings.warn(
                 f"The gradient passes {np.count_nonzero(identity)} of the {len(identity)} samples "
                 "of a batch unchanged, as 'straight_through' would: a fallback solved them, of "

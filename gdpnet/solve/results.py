@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from gdpnet.rules.model import RuleModel
+from gdpnet.ir.rules import Rules
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Results:
         return error if self.rounding is None else error & (self.rounding == 0.0)
 
     @staticmethod
-    def start(rules: RuleModel, yhat: Array, active: Array) -> Results:
+    def start(rules: Rules, yhat: Array, active: Array) -> Results:
         """Every prediction passed unchanged."""
         size = len(yhat)
         return Results(
@@ -144,7 +144,7 @@ class Results:
             return self.solved
         return self.replay()
 
-    def tight(self, rules: RuleModel) -> tuple[Array, Array]:
+    def tight(self, rules: Rules) -> tuple[Array, Array]:
         """Tight rows and their multipliers, each (B, 2 n); -1 and 0 where there are fewer.
 
         A row with a single variable acts as a bound in the engine; its multiplier is the reduced
@@ -177,7 +177,7 @@ class Results:
         order = np.argsort(found < 0, axis=1, kind="stable")
         return np.take_along_axis(found, order, 1), np.take_along_axis(rates, order, 1)
 
-    def disjunct(self, rules: RuleModel) -> Array:
+    def disjunct(self, rules: Rules) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
         answered = ~(self.missing | self.unusable)

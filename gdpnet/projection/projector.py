@@ -14,15 +14,18 @@ import torch
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.errors import ConflictError, ConflictWarning, InputError, SolverError
 from gdpnet.ir.batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
+from gdpnet.ir.rules import Rules
+from gdpnet.projection import contradiction, returned
+from gdpnet.projection.projection import Projection
 from gdpnet.relaxation.plan import Plan
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _conflict, _exact, _milp, _relaxed, _returned
-from gdpnet.solve._results import NODE_LIMIT, Array, Options, Results
-from gdpnet.solve.projection import Projection
+from gdpnet.solve import _exact
+from gdpnet.solve.extended import backend as extended
+from gdpnet.solve.milp import backend as milp
+from gdpnet.solve.results import NODE_LIMIT, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.sensitivity.gradients import Derivative
+    from gdpnet.derivative.gradients import Derivative
 
 logger = logging.getLogger("gdpnet")
 
@@ -56,7 +59,7 @@ class Projector:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         *,
         relaxation: str | Plan = "dnf",
         solver: str = "auto",
@@ -71,7 +74,7 @@ class Projector:
         on_conflict: str = "pass",
         on_invalid: str = "raise",
     ) -> None:
-        if not isinstance(rules, RuleModel):
+        if not isinstance(rules, Rules):
             raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
         check_choice("solver", solver, _SOLVERS)
         check_choice("forward", forward, ("vertex", "qp"))
@@ -140,8 +143,8 @@ class Projector:
 
         results = self._solve(inputs, predictions, invalid, options, mark)
         if self.strict:
-            results.strict = _returned.enforce_strictly(rules, predictions, results, options)
-        _returned.settle(rules, inputs, predictions, results, options)
+            results.strict = returned.enforce_strictly(rules, predictions, results, options)
+        returned.settle(rules, inputs, predictions, results, options)
         if np.count_nonzero(invalid):
             results.status[invalid] = Status.ERROR
             results.y = np.where(invalid[:, None], np.nan, results.y)
@@ -185,16 +188,16 @@ class Projector:
                 solver = "dense" if _exact.AVAILABLE else "highs"
             merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
             adaptive = self.relaxation == "auto"
-            return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
+            return extended.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
         if solver == "auto":
             solver = "exact" if _exact.AVAILABLE else "milp"
         if solver == "exact":
             return _exact.solve(rules, x, yhat, invalid, options, mark)
-        return _milp.solve(rules, x, yhat, invalid, options, mark, solver)
+        return milp.solve(rules, x, yhat, invalid, options, mark, solver)
 
 
 def _sensitivity(gradient: Any, forward: str) -> Any:
-    from gdpnet.sensitivity.gradients import QP, sensitivity_of
+    from gdpnet.derivative.gradients import QP, sensitivity_of
 
     sensitivity = sensitivity_of("qp" if gradient is None else gradient)
     if forward == "qp" and not isinstance(sensitivity, QP):
@@ -212,9 +215,7 @@ def _requires_gradient(yhat: Any, x: Any) -> bool:
     )
 
 
-def _move_to_regularised(
-    rules: RuleModel, x: Array, results: Results, derivative: Derivative
-) -> None:
+def _move_to_regularised(rules: Rules, x: Array, results: Results, derivative: Derivative) -> None:
     """Replace the projected points by those of the regularised program."""
     wanted = (results.status == Status.PROJECTED) | (results.status == Status.RELAXED)
     if not wanted.any():
@@ -224,7 +225,7 @@ def _move_to_regularised(
     results.y = results.y.copy()
     results.y[moved] = derivative.backward.y[moved]
     results.status[moved] = Status.PROJECTED
-    _relaxed.judge(rules, x, results.instance, results, moved, _RELAXED_BEYOND)
+    extended.judge(rules, x, results.instance, results, moved, _RELAXED_BEYOND)
 
 
 def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
@@ -242,7 +243,7 @@ def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     return inputs, predictions, invalid
 
 
-def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
+def _plan(rules: Rules, relaxation: Any, solver: str) -> Plan | None:
     """The plan of a relaxation that is written out; None for the DNF without writing it down."""
     if isinstance(relaxation, Plan):
         plan = relaxation
@@ -278,7 +279,7 @@ def _refuse_without_numba(solver: str, tie: str, strict: bool, forward: str) -> 
 
 def _without_engine(gradient: Any, sensitivity: Any, written_out: bool) -> Any:
     """The sensitivity to use without numba: vertices of a linear program have derivatives."""
-    from gdpnet.sensitivity.gradients import QP, StraightThrough, Vertex, parts_of
+    from gdpnet.derivative.gradients import QP, StraightThrough, Vertex, parts_of
 
     if gradient == "auto" and not written_out:
         return StraightThrough(inward=True)
@@ -305,30 +306,30 @@ def _tell_without_numba() -> None:
         )
 
 
-def _conflict_message(rules: RuleModel, x: np.ndarray, conflict: np.ndarray) -> str:
+def _conflict_message(rules: Rules, x: np.ndarray, conflict: np.ndarray) -> str:
     first = int(np.flatnonzero(conflict)[0])
-    names = rules.explain_conflict(x[first] if rules.input_names else None)
+    names = contradiction.explain_all(rules, torch.from_numpy(x[[first]]))[0]
     rows = name_rows(torch.from_numpy(conflict))
     message = (
         f"No output satisfies all active rules in {rows}. In row {first} these "
-        f"contradict each other: {', '.join(map(str, names))}. on_conflict='pass' lets such "
+        f"contradict each other: {', '.join(names)}. on_conflict='pass' lets such "
         "predictions through, "
     )
-    if _conflict.unmendable(rules, x[[first]])[0]:
+    if contradiction.unmendable(rules, x[[first]])[0]:
         return message + "'nearest' too, for breaking rules does not help here."
     return message + "'nearest' breaks the rules as little as possible."
 
 
-def _tell_unmendable(rules: RuleModel, x: Array, yhat: Array, results: Results) -> Array:
+def _tell_unmendable(rules: Rules, x: Array, yhat: Array, results: Results) -> Array:
     """Samples for which on_conflict="nearest" has nothing to offer, bool (B,); told once a call."""
     unmendable = (results.status == Status.CONFLICT) & (results.y == yhat).all(1)
     samples = np.flatnonzero(unmendable)
     if len(samples):
-        unmendable[samples] = _conflict.unmendable(rules, x[samples])
+        unmendable[samples] = contradiction.unmendable(rules, x[samples])
     if unmendable.any():
         first = int(np.flatnonzero(unmendable)[0])
         evaluated = rules.evaluate(torch.from_numpy(x[[first]]))
-        names = _conflict.explain(rules, evaluated, 0, breakable=True)
+        names = contradiction.explain(rules, evaluated, 0, breakable=True)
         warnings.warn(
             f"on_conflict='nearest': {name_rows(torch.from_numpy(unmendable))} passed as "
             f"predicted. In row {first} these contradict each other, whatever rules are broken: "

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
-from gdpnet.rules.model import RuleModel
-from gdpnet.solve._results import SOLVER_NAMES, Results
+from gdpnet.solve.results import SOLVER_NAMES, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.sensitivity.gradients import Derivative
+    from gdpnet.derivative.gradients import Derivative
 
 
 class Projection:
@@ -36,7 +36,7 @@ class Projection:
 
     def __init__(
         self,
-        rules: RuleModel,
+        rules: Rules,
         batch: Batch,
         results: Results,
         weights: np.ndarray,

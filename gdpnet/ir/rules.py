@@ -1,0 +1,175 @@
+"""Rules: what a rule model says, ready for batches of inputs, without Pyomo and without solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gdpnet.errors import InputError, RuleError
+from gdpnet.ir.atoms import Evaluator
+from gdpnet.ir.batch import name_rows
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.satisfaction import Satisfaction
+from gdpnet.ir.table import RowTable, RowValues
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The rules for a batch of inputs.
+
+    Attributes:
+        rows: coefficients and right sides.
+        clauses: which clauses apply, bool `batch x clauses`.
+        rules: which rules are active, bool `batch x rules`.
+    """
+
+    rows: RowValues
+    clauses: torch.Tensor
+    rules: torch.Tensor
+
+
+class Rules:
+    """Rules as data, with what is made from them once and used for every batch.
+
+    `gdpnet.RuleModel` is one that was read from Pyomo or from a file. It never changes.
+
+    Args:
+        data: the rules.
+    """
+
+    def __init__(self, data: RuleData) -> None:
+        self.data = data
+        self._kept: dict[Any, Any] = {}
+        self.table = RowTable(data.rows, len(data.columns))
+        self.satisfaction = Satisfaction(data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_data, (self.data,)
+
+    def __deepcopy__(self, memo: Any) -> Rules:
+        return self  # nothing in it ever changes
+
+    @classmethod
+    def from_data(cls, data: RuleData) -> Any:
+        """Rules of data that was read or loaded before."""
+        rules = cls.__new__(cls)
+        Rules.__init__(rules, data)
+        return rules
+
+    def kept(self, what: Hashable, make: Callable[[Any], Any]) -> Any:
+        """Something made from the rules, such as an engine, which lives as long as they do.
+
+        Args:
+            what: its name.
+            make: makes it from the rules when it is first asked for.
+        """
+        try:
+            return self._kept[what]
+        except KeyError:
+            return self._kept.setdefault(what, make(self))
+
+    # ---- names ---------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the rules: columns of `active`, `violation` and `Projection.disjunct`."""
+        return tuple(rule.name for rule in self.data.rules)
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the columns of y."""
+        return tuple(column.name for column in self.data.columns[: self.data.outputs])
+
+    @cached_property
+    def auxiliary_names(self) -> tuple[str, ...]:
+        """Names of the Vars that are no outputs."""
+        return tuple(column.name for column in self.data.columns[self.data.outputs :])
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        return self.data.inputs
+
+    @property
+    def lower(self) -> torch.Tensor:
+        """Lower bounds of the outputs, `d`, float64; -inf where there is none."""
+        return self.satisfaction.lower.clone()
+
+    @property
+    def upper(self) -> torch.Tensor:
+        """Upper bounds of the outputs, `d`, float64; inf where there is none."""
+        return self.satisfaction.upper.clone()
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether rows alone decide: no auxiliaries, and no logic over indicators."""
+        tied = any(b.tied for b in self.data.booleans)
+        return not (self.auxiliary_names or tied or any(c.logic for c in self.data.clauses))
+
+    def conditions_hold(self, x: torch.Tensor) -> torch.Tensor:
+        """Which conditions hold.
+
+        Args:
+            x: inputs, `batch x p`, float64.
+
+        Returns:
+            bool `batch x conditions`.
+        """
+        evaluate = Evaluator(x.detach())
+        hold = torch.ones(len(x), len(self.data.conditions), dtype=torch.bool, device=x.device)
+        for k, condition in enumerate(self.data.conditions):
+            if condition.tree is not None:
+                hold[:, k] = evaluate(condition.tree)
+            elif condition.function is not None:
+                hold[:, k] = _called_condition(condition.owner, condition.function, x.detach())
+        return hold
+
+    def evaluate(self, x: torch.Tensor) -> Evaluated:
+        """Rows and activation for a batch; rows are differentiable in x.
+
+        Args:
+            x: inputs, `batch x p`, float64.
+        """
+        hold = self.conditions_hold(x)
+        clauses = torch.ones(len(x), len(self.data.clauses), dtype=torch.bool, device=x.device)
+        for index, clause in enumerate(self.data.clauses):
+            for condition in clause.conditions:
+                clauses[:, index] &= hold[:, condition]
+        rules = clauses[:, [rule.clause for rule in self.data.rules]]
+        return Evaluated(self.table.evaluate(x), clauses, rules)
+
+    def refuse_unusable(self, values: RowValues) -> None:
+        """Raise where a coefficient is NaN or infinite, naming constraint and samples."""
+        bad = values.unusable()
+        if not bool(bad.any()):
+            return
+        rows = (~values.bound.isfinite()).any(0)
+        if len(values.varying):
+            rows[values.varying] |= (~values.coefficients.isfinite()).any(2).any(0)
+        names = dict.fromkeys(self.data.rows[i].name for i in rows.nonzero().flatten().tolist())
+        raise InputError(
+            f"x: the coefficients of {', '.join(names)} are not finite for {name_rows(bad)}. "
+            "Check the expression for a division by zero or a logarithm at such inputs."
+        )
+
+
+def _called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
+    value = function(x)
+    if not isinstance(value, torch.Tensor):
+        try:
+            value = torch.as_tensor(value, device=x.device)
+        except (TypeError, ValueError, RuntimeError):
+            raise RuleError(
+                f"active_when of '{owner}': the function must return a bool tensor of shape "
+                f"({len(x)},), got {type(value).__name__}."
+            ) from None
+    if value.dtype != torch.bool or value.shape != (len(x),):
+        raise RuleError(
+            f"active_when of '{owner}': the function must return a bool tensor of shape "
+            f"({len(x)},), got {value.dtype} of shape {tuple(value.shape)}."
+        )
+    return value

@@ -1,0 +1,1 @@
+"""Relaxations written out as linear programs: extended formulations in copies of y."""

@@ -1,0 +1,1 @@
+"""One mixed-integer program a sample, then checked: slow and certain."""
