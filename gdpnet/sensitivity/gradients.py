@@ -154,12 +154,12 @@ class QP(Sensitivity):
     def backward(self, projected: Projected) -> Any:
         """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
         if projected.relaxation != "dnf":
-            from gdpnet.sensitivity.qp._layouts import RelaxedQPs
+            from gdpnet.sensitivity.qp.layouts import RelaxedQPs
 
             return RelaxedQPs(
                 projected.results.derivative, projected.options.weights, float(self.eps)
             )
-        from gdpnet.sensitivity.qp._dnf import solve_qp
+        from gdpnet.sensitivity.qp.dnf import solve_qp
 
         engine, instance, solved = exact_solution(projected)
         return solve_qp(

@@ -30,7 +30,7 @@ from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
 if TYPE_CHECKING:
-    from gdpnet.solve.lifted import LiftedEngine
+    from gdpnet.solve.extended import ExtendedEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -159,10 +159,10 @@ class RelaxedBatch:
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
-    def _engine(self) -> LiftedEngine:
-        from gdpnet.solve.lifted import LiftedEngine
+    def _engine(self) -> ExtendedEngine:
+        from gdpnet.solve.extended import ExtendedEngine
 
-        engine: LiftedEngine = self.layouts.ready.rules.kept("lifted engine", LiftedEngine)
+        engine: ExtendedEngine = self.layouts.ready.rules.kept("extended engine", ExtendedEngine)
         return engine
 
     def _small(self, used: Array) -> Array:
@@ -283,7 +283,7 @@ def judge(
     if not len(samples):
         return np.zeros(0, dtype=bool)
     if rules.is_plain and instance is not None and _exact.AVAILABLE:
-        from gdpnet.solve.lifted import Judge
+        from gdpnet.solve.extended import Judge
 
         kept: Judge = rules.kept("judge", Judge)
         measured = np.empty(results.active.shape) if violation is None else violation

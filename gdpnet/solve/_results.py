@@ -13,7 +13,7 @@ from gdpnet.rules.model import RuleModel
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact._engine import Instance, Solved
+    from gdpnet.solve.exact.engine import Instance, Solved
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from scipy.optimize import linprog, nnls
 from gdpnet.convexify.program._products import products
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve.exact import ExactEngine, Instance
-from gdpnet.solve.exact._arrays import Component
+from gdpnet.solve.exact.arrays import Component
 
 
 @dataclass(frozen=True)

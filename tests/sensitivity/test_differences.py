@@ -11,8 +11,8 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
+from gdpnet.kernels import DETERMINED
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact._kernel import DETERMINED
 from tests.sensitivity.random_models import Tally, compare, random_model
 
 QP = {"gradient": gdpnet.QP(0.05), "forward": "qp"}

@@ -16,7 +16,7 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
-from gdpnet.sensitivity.qp._dnf import QPSolved, solve_qp
+from gdpnet.sensitivity.qp.dnf import QPSolved, solve_qp
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Instance, Solved

@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.convexify.program._products import products
-from gdpnet.sensitivity.qp._dnf import solve_qp
-from gdpnet.sensitivity.qp._parts import BlockPart, RelaxedSolved, block_part, solve_parts
+from gdpnet.sensitivity.qp.dnf import solve_qp
+from gdpnet.sensitivity.qp.parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import Instance

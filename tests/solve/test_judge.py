@@ -8,7 +8,7 @@ import torch
 
 import gdpnet
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.lifted import Judge
+from gdpnet.solve.extended import Judge
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 

@@ -16,9 +16,9 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import minimize
 
 import gdpnet
+from gdpnet.kernels import DONE, LIMITED, least_norm
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import ExactEngine
-from gdpnet.solve.exact._least_norm import DONE, LIMITED, least_norm
 from tests.bank import BY_NAME, PROBLEMS
 
 INF = float("inf")
