@@ -18,6 +18,7 @@ from gdpnet.bio import marker_rules
 from gdpnet.convexify.program._layouts import Layouts
 from gdpnet.convexify.program._products import products
 from gdpnet.convexify.program._room import Room
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 
@@ -151,7 +152,7 @@ def _problem(
     clauses: dict[bytes, tuple[int, Array]] = {}
 
     def samples(x: Array, yhat: Array) -> Samples:
-        instance = engine.instantiate(np.ascontiguousarray(x))
+        instance = Instance.of(rules, np.ascontiguousarray(x))
         pattern = np.array(
             [clauses.setdefault(on.tobytes(), (len(clauses), on))[0] for on in instance.active]
         )

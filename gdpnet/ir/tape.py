@@ -12,15 +12,51 @@ import numpy as np
 
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
-from gdpnet.kernels import INSTRUCTIONS, OPERATIONS, Block, Instructions, Tape, Terms
+from gdpnet.kernels import (
+    INSTRUCTIONS,
+    OPERATIONS,
+    Array,
+    Block,
+    Instructions,
+    Tape,
+    Terms,
+    instantiate,
+)
 
 _CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
-def compile_instructions(data: RuleData) -> Block | None:
-    """The `Instructions` of a rule model, or None where the tape cannot express it."""
+class RuleTape:
+    """The instructions of a rule model.
+
+    Args:
+        instructions: for its columns, rows and clauses.
+    """
+
+    def __init__(self, instructions: Instructions) -> None:
+        self._block = Block(instructions, INSTRUCTIONS)
+        self._clauses = len(instructions.clause_start) - 1
+        self._rows = len(instructions.bound)
+        self._varying = instructions.varying.shape
+
+    def run(self, x: Array) -> tuple[Array, Array, Array, bool]:
+        """The fields of an `Instance` for a batch.
+
+        Args:
+            x: inputs, (B, p) float64, contiguous.
+        """
+        size = len(x)
+        active = np.empty((size, self._clauses), dtype=np.bool_)
+        bound = np.empty((size, self._rows))
+        varying = np.empty((size, *self._varying))
+        finite = instantiate(self._block.words, x, active, bound, varying)
+        return active, bound, varying, finite
+
+
+def tape_of(data: RuleData) -> RuleTape | None:
+    """The tape of a rule model, or None where there is none that can express it."""
     instructions = _compile(data)
-    return None if instructions is None else Block(instructions, INSTRUCTIONS)
+    return None if instructions is None else RuleTape(instructions)
 
 
 def _compile(data: RuleData) -> Instructions | None:

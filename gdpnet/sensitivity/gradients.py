@@ -14,6 +14,7 @@ import torch
 
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
+from gdpnet.ir.instance import Instance
 from gdpnet.rules.model import RuleModel
 from gdpnet.sensitivity._function import Solution
 from gdpnet.solve._active_jacobian import ActiveJacobian
@@ -23,7 +24,7 @@ from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance, Solved
+    from gdpnet.solve.exact import ExactEngine, Solved
 
 
 _PROJECTED = int(Status.PROJECTED)
@@ -231,7 +232,7 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
     engine, results = engine_of(projected.rules), projected.results
     instance, solved = results.instance, results.dictionaries()
     if instance is None or solved is None:
-        instance = engine.instantiate(projected.x)
+        instance = Instance.of(projected.rules, projected.x)
         solved = engine.project(instance, projected.yhat, projected.options, True)
     return engine, instance, solved
 

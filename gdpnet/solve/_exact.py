@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import time
 from functools import cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gdpnet import kernels
 from gdpnet.convexify.plan import Plan
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
@@ -42,16 +42,6 @@ _STATUS = np.array(
 )
 
 
-def _importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ValueError:  # blocked by a None in sys.modules
-        return False
-
-
-AVAILABLE = _importable("numba")
-
-
 def engine_of(rules: RuleModel) -> ExactEngine:
     """The engine of a rule model, made when first needed."""
     engine: ExactEngine = rules.kept("exact engine", _new_engine)
@@ -59,7 +49,7 @@ def engine_of(rules: RuleModel) -> ExactEngine:
 
 
 def _new_engine(rules: RuleModel) -> ExactEngine:
-    if not AVAILABLE:
+    if not kernels.AVAILABLE:
         raise SolverError(
             "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
         )
@@ -89,7 +79,7 @@ def warmup(relaxations: bool = False) -> None:
     from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
     from gdpnet.ir.linear import Coefficient
 
-    if not AVAILABLE:
+    if not kernels.AVAILABLE:
         raise SolverError("The exact engine needs numba, which is not installed.")
     logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
     terms = ((0, Coefficient(1.0)),)
@@ -116,20 +106,20 @@ def warmup(relaxations: bool = False) -> None:
         _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
-def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Instance:
-    """The rules of a batch; arguments as in `solve`.
-
-    Coefficients of unusable samples become 0, so that solvers meet numbers only.
-    """
-    instance = engine_of(rules).instantiate(x) if AVAILABLE else Instance.of(rules, x)
-    if not instance.finite:
-        _clear_unusable(rules, x, instance, invalid, mark)
-    return instance
-
-
-def _clear_unusable(
+def clear_unusable(
     rules: RuleModel, x: Array, instance: Instance, invalid: Array, mark: bool
 ) -> None:
+    """Make the coefficients of unusable samples 0, so that solvers meet numbers only.
+
+    Args:
+        rules: the rules.
+        x: inputs, (B, p).
+        instance: the rules at x.
+        invalid: samples that cannot be used, (B,) bool; updated.
+        mark: mark samples with unusable coefficients instead of raising.
+    """
+    if instance.finite:
+        return
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -153,9 +143,8 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine = engine_of(rules)
-    instance = engine.instantiate(x)
-    if not instance.finite:
-        _clear_unusable(rules, x, instance, invalid, mark)
+    instance = Instance.of(rules, x)
+    clear_unusable(rules, x, instance, invalid, mark)
     limit = None if options.time_limit is None else options.time_limit * ENGINE_SHARE
     searched = options._replace(time_limit=limit)
     started = time.monotonic()

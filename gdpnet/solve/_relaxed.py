@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gdpnet import kernels
 from gdpnet.convexify.plan import Plan
 from gdpnet.convexify.program._layouts import Layouts, distinct, layouts_of
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve import _exact, _existence, _milp
+from gdpnet.solve import _existence, _milp
 from gdpnet.solve._adaptive import take_basic_steps
-from gdpnet.solve._exact import instantiate
+from gdpnet.solve._exact import clear_unusable
 from gdpnet.solve._milp import acceptance, whole_outputs
 from gdpnet.solve._relaxed_jacobian import RelaxedJacobian
 from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
@@ -70,7 +71,9 @@ def solve(
         plan.indices(rules)
     check_available(solver)
     layouts = layouts_of(rules)
-    instance = instantiate(layouts.ready.rules, x, invalid, mark)
+    ready = layouts.ready.rules
+    instance = Instance.of(ready, x)
+    clear_unusable(ready, x, instance, invalid, mark)
     batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
     accepted = batch.judge(usable, acceptance(rules, options))
@@ -282,7 +285,7 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and _exact.AVAILABLE:
+    if rules.is_plain and instance is not None and kernels.AVAILABLE:
         from gdpnet.solve.extended import Judge
 
         kept: Judge = rules.kept("judge", Judge)

@@ -17,7 +17,7 @@ from gdpnet.convexify.program._adapter import read_matrices
 from gdpnet.convexify.program._blocks import box, contradictory, hanging_together, layout
 from gdpnet.convexify.program._program import Program, Variable, complete
 from gdpnet.convexify.program._relaxable import relaxable
-from gdpnet.solve._exact import engine_of
+from gdpnet.ir.instance import Instance
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
@@ -29,9 +29,8 @@ def assembled(
 ) -> tuple[Program | None, Any]:
     """The program of the rules at x, and the rules there as numbers."""
     ready = relaxable(rules)
-    engine = engine_of(ready.rules)
     inputs = np.array([list(x or ())], dtype=float).reshape(1, -1)
-    instance = engine.instantiate(inputs)
+    instance = Instance.of(ready.rules, inputs)
     active = instance.active[0].tolist()
     on = [r for r, rule in enumerate(ready.rules.data.rules) if active[rule.clause]]
     if relaxation == "dnf":
@@ -148,7 +147,7 @@ def assert_equal(
 def box_at(rules: gdpnet.RuleModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the outputs, those that depend on the inputs included."""
     inputs = np.array([list(x or ())], dtype=float).reshape(1, -1)
-    lower, upper = box(rules.data, engine_of(rules).instantiate(inputs).bound)
+    lower, upper = box(rules.data, Instance.of(rules, inputs).bound)
     return lower[0], upper[0]
 
 

@@ -14,8 +14,9 @@ from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, nnls
 
 from gdpnet.convexify.program._products import products
+from gdpnet.ir.instance import Instance
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve.exact import ExactEngine, Instance
+from gdpnet.solve.exact import ExactEngine
 from gdpnet.solve.exact.arrays import Component
 
 

@@ -17,10 +17,10 @@ import gdpnet
 from gdpnet import Plan
 from gdpnet.convexify.program._blocks import Block, Layout, Part, layout
 from gdpnet.convexify.program._products import count_products
+from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import Instance
 from gdpnet.solve.extended import NO_BLOCK, ExtendedEngine, ExtendedSolved
 from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
@@ -139,7 +139,7 @@ class Setting:
     def __init__(self, rules: gdpnet.RuleModel, yhat: np.ndarray, x: np.ndarray, plan: Plan):
         self.rules, self.x = rules, x
         engine = engine_of(rules)
-        self.instance = engine.instantiate(np.ascontiguousarray(x))
+        self.instance = Instance.of(rules, np.ascontiguousarray(x))
         patterns, self.which = np.unique(self.instance.active, axis=0, return_inverse=True)
         self.which = self.which.ravel().astype(np.int64)
         clusters = [plan.active(rules, p[engine.rule_clauses].tolist()) for p in patterns]
@@ -500,7 +500,7 @@ def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
 def test_parts_are_solved_one_by_one() -> None:
     rules, given = two_parts()
     start = np.random.default_rng(0).uniform(0, 10, (50, 5))
-    instance = engine_of(rules).instantiate(np.zeros((50, 0)))
+    instance = Instance.of(rules, np.zeros((50, 0)))
     engine = ExtendedEngine(rules)
     zeros = np.zeros(50, dtype=np.int64)
     solved = engine.solve(instance, start, np.ones(5), zeros, [given], detailed=True)
@@ -520,7 +520,7 @@ def test_a_block_without_products_is_a_conflict() -> None:
     rules, given = two_parts()
     part = Part(given[0].columns, (), (Block((0,), ()), given[0].blocks[1]))
     solved = ExtendedEngine(rules).solve(
-        engine_of(rules).instantiate(np.zeros((1, 0))),
+        Instance.of(rules, np.zeros((1, 0))),
         np.full((1, 5), 5.0), np.ones(5), np.zeros(1, dtype=np.int64), [(part, *given[1:])],
     )  # fmt: skip
     assert solved.outcome.tolist() == [1]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from gdpnet import kernels
 
 PACKAGE = Path(__file__).parents[2] / "gdpnet"
 COMPILERS = {"jit", "njit", "inner", "outlined"}
@@ -106,6 +109,20 @@ def stamped_by(module: str) -> set[str]:
 def test_all_sources_of_a_kernel_are_in_its_stamp(module: str) -> None:
     # Numba itself looks at the file of a kernel.
     assert compiled_in(module) - {module} <= stamped_by(module)
+
+
+def test_every_kernel_stands_in_their_room() -> None:
+    assert all(module.startswith(HOME) for module in cached_modules())
+
+
+@pytest.mark.parametrize(("name", "home"), kernels._HOMES.items())
+def test_every_name_of_the_border_is_there(name: str, home: str) -> None:
+    assert getattr(kernels, name) is getattr(import_module(f"gdpnet.kernels.{home}"), name)
+
+
+def test_other_names_are_not() -> None:
+    with pytest.raises(AttributeError, match=r"'gdpnet\.kernels' has no attribute 'nothing'"):
+        assert kernels.nothing
 
 
 def test_the_kernels_are_found() -> None:

@@ -51,6 +51,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.ir.instance import Instance
 from gdpnet.kernels import (
     FAILED,
     PASSED,
@@ -73,7 +74,7 @@ from gdpnet.kernels import (
 )
 from gdpnet.sensitivity.qp.choices import choices
 from gdpnet.solve._results import Options
-from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Instance, Solved
+from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Solved
 from gdpnet.solve.exact.arrays import Component
 
 

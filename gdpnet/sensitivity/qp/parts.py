@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.instance import Instance
 from gdpnet.kernels import (
     Newton,
     Path,
@@ -27,7 +28,7 @@ from gdpnet.kernels import (
     vjp_blocks,
 )
 from gdpnet.rules.model import RuleModel
-from gdpnet.solve.exact import Gradients, Instance
+from gdpnet.solve._gradients import Gradients
 
 Array = np.ndarray
 

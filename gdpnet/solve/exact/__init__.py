@@ -10,7 +10,7 @@
 
 from gdpnet.kernels import ACCEPTED_AS_IS, NO_SOLUTION, NODE_LIMIT, NUMERICAL, SOLVED
 from gdpnet.solve._gradients import Gradients
-from gdpnet.solve.exact.engine import ExactEngine, Instance, Solved
+from gdpnet.solve.exact.engine import ExactEngine, Solved
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.products import Products, products_within
 
@@ -24,7 +24,6 @@ __all__ = [
     "FaceJacobian",
     "FactoredJacobian",
     "Gradients",
-    "Instance",
     "Products",
     "Solved",
     "products_within",

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.ir.instance import Instance as Instance
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.steps import round_to_steps, stepping_inequalities
-from gdpnet.ir.tape import compile_instructions
 from gdpnet.kernels import (
     ACCEPTED,
     ACCEPTED_AS_IS,
@@ -23,7 +22,6 @@ from gdpnet.kernels import (
     Block,
     Detail,
     Output,
-    instantiate,
     least_norm,
     new_program,
     run_exact,
@@ -83,25 +81,8 @@ class ExactEngine:
         # Whether predictions that are good enough are accepted before any search.
         self.plain = all(c.prepared.plain and not c.nested for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
-        self._instructions = compile_instructions(rules.data)
         self._stepping = stepping_inequalities(rules.data)
-        self._varying = len(rules.table.varying)
         self.programs: list[list[Block]] = [[] for _ in self.components]
-
-    def instantiate(self, x: Array) -> Instance:
-        """Conditions and coefficients for a batch.
-
-        Args:
-            x: inputs, (B, p) float64, contiguous.
-        """
-        n = len(self.data.columns)
-        if self._instructions is None:
-            return Instance.of(self.rules, x)
-        active = np.empty((len(x), len(self.data.clauses)), dtype=np.bool_)
-        bound = np.empty((len(x), len(self.data.rows)))
-        varying = np.empty((len(x), self._varying, n))
-        finite = instantiate(self._instructions.words, x, active, bound, varying)
-        return Instance(active, bound, varying, finite)
 
     def project(
         self, instance: Instance, yhat: Array, options: Options, detailed: bool = False
