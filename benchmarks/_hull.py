@@ -9,8 +9,9 @@ from itertools import product
 import highspy
 import numpy as np
 
+from gdpnet.ir.instance import Instance
 from gdpnet.model import RuleModel
-from gdpnet.solve.exact import ExactEngine, Instance
+from gdpnet.solve.exact import ExactEngine
 
 
 class HullModel:

@@ -19,6 +19,7 @@ from problems import LARGE
 
 import gdpnet
 from gdpnet.errors import SolverError
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
@@ -36,7 +37,7 @@ def cooling() -> None:
         x = model.sample(4096, split=split, seed=0)[0].numpy()
         yhat = rng.uniform(0, 1, (4096, 3))
         options = Options(np.ones(3), threads=1)
-        instance = engine.instantiate(x)
+        instance = Instance.of(rules, x)
         few = 256
         models = hull.prepare(instance)
         lp = [m.solve(instance.bound[i], yhat[i]) for i, m in enumerate(models[:few])]
@@ -59,10 +60,10 @@ def cooling() -> None:
         print(f"  HiGHS on the DNF's LP, cold            {1e6 * cold:9.2f} us a sample")
         for batch in (4096, 256):
             xs, ys = x[:batch].copy(), yhat[:batch].copy()
-            part = engine.instantiate(xs)
+            part = Instance.of(rules, xs)
             kernel = seconds(lambda p=part, y=ys, o=options: engine.project(p, y, o)) / batch
             whole = seconds(
-                lambda x=xs, y=ys, o=options: engine.project(engine.instantiate(x), y, o)
+                lambda x=xs, y=ys, o=options: engine.project(Instance.of(rules, x), y, o)
             ) / batch  # fmt: skip
             tx, ty = torch.from_numpy(xs), torch.from_numpy(ys)
             call = seconds(lambda x=tx, y=ty: gdpnet.project(rules, y, x, threads=1).y) / batch
@@ -73,9 +74,9 @@ def cooling() -> None:
                 "than HiGHS warm"
             )
         xs, ys = x[:1].copy(), yhat[:1].copy()
-        part = engine.instantiate(xs)
+        part = Instance.of(rules, xs)
         kernel = seconds(lambda: engine.project(part, ys, options))
-        rows = seconds(lambda: engine.instantiate(xs))
+        rows = seconds(lambda: Instance.of(rules, xs))
         tx, ty = torch.from_numpy(xs), torch.from_numpy(ys)
         call = seconds(lambda: gdpnet.project(rules, ty, tx).y)
         print(
@@ -97,7 +98,7 @@ def growth(quick: bool) -> None:
         x = model.module.sample(256, split="iid", seed=0, k=k)[0].numpy()
         yhat = np.random.default_rng(k).uniform(0, 1, (256, len(rules.output_names)))
         options = Options(np.ones(yhat.shape[1]), threads=1)
-        instance = engine.instantiate(x)
+        instance = Instance.of(rules, x)
         found = engine.project(instance, yhat, options)
         ours = seconds(lambda: engine.project(instance, yhat, options)) / 256
         lp = ""
@@ -135,7 +136,7 @@ def large(quick: bool) -> None:
         count = 2 if quick else min(5, len(case.yhat))
         yhat = torch.from_numpy(case.yhat[:count])
         engine = engine_of(case.rules)
-        one = engine.instantiate(np.zeros((1, 0)))
+        one = Instance.of(case.rules, np.zeros((1, 0)))
         options = Options(np.ones(yhat.shape[1]), threads=1)
         times, nodes, distances = [], [], []
         for y in case.yhat[:count]:

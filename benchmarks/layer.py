@@ -22,6 +22,7 @@ from _measure import seconds
 from torch import nn
 
 import gdpnet
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
@@ -61,8 +62,8 @@ def overhead() -> None:
         x, yhat = all_x[:batch].clone(), all_yhat[:batch].clone()
         xs, ys = x.numpy(), yhat.numpy()
         leaf, ones = yhat.clone().requires_grad_(), torch.ones_like(yhat)
-        kernel = seconds(lambda: engine.project(engine.instantiate(xs), ys, options))
-        kept = seconds(lambda: engine.project(engine.instantiate(xs), ys, options, True))
+        kernel = seconds(lambda: engine.project(Instance.of(rules, xs), ys, options))
+        kept = seconds(lambda: engine.project(Instance.of(rules, xs), ys, options, True))
         own = seconds(lambda: _Nothing.apply(leaf).backward(ones))
         print(
             f"\nbatch {batch}: kernel {1e6 * kernel:.1f} us, with final dictionaries "

@@ -26,6 +26,7 @@ from peers.cases import make, rules_of
 from peers.problem import Problem
 
 import gdpnet
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.results import Options
 
@@ -77,7 +78,7 @@ def _layer_calls(problem: Problem) -> dict[str, Timed]:
     cnf = gdpnet.ProjectionLayer(rules, "cnf", gradient="vertex", threads=1)
     one_x, one_yhat = x[:1].clone(), yhat[:1].clone()
     return {
-        "kernel": lambda: engine.project(engine.instantiate(x.numpy()), yhat.numpy(), options),
+        "kernel": lambda: engine.project(Instance.of(rules, x.numpy()), yhat.numpy(), options),
         "free": lambda: _without(vertex, yhat, x),
         "one": lambda: _without(vertex, one_yhat, one_x),
         "least norm": lambda: _without(least, yhat, x),

@@ -21,10 +21,10 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 import gdpnet
 from gdpnet import Plan
 from gdpnet.errors import SolverError
+from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
 from gdpnet.relaxation.layouts import Layouts, layouts_of
 from gdpnet.relaxation.program import Program
-from gdpnet.solve._exact import engine_of
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -70,8 +70,8 @@ class Cold:
 
 def cold_programs(rules: gdpnet.RuleModel, plan: Plan, x: np.ndarray, yhat: np.ndarray) -> Cold:
     """The programs of samples whose prediction breaks a rule."""
-    engine, layouts = engine_of(rules), Layouts(rules)
-    instance = engine.instantiate(x)
+    layouts = Layouts(rules)
+    instance = Instance.of(rules, x)
     start = np.clip(yhat, rules.lower.numpy(), rules.upper.numpy())
     samples = []
     for s in range(len(x)):
@@ -181,8 +181,7 @@ def compiling() -> None:
         for split in ("iid", "ood"):
             rules = model.build()
             x, yhat = broken_samples(model, rules, split, 2000)
-            engine = engine_of(rules)
-            active = engine.instantiate(x.numpy().copy()).active
+            active = Instance.of(rules, x.numpy().copy()).active
             patterns = np.unique(active, axis=0)
 
             def compile_all(patterns=patterns, plan=plan, rules=rules) -> None:

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.bio import marker_rules
+from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.layouts import Layouts
 from gdpnet.relaxation.products import products
@@ -151,7 +152,7 @@ def _problem(
     clauses: dict[bytes, tuple[int, Array]] = {}
 
     def samples(x: Array, yhat: Array) -> Samples:
-        instance = engine.instantiate(np.ascontiguousarray(x))
+        instance = Instance.of(rules, np.ascontiguousarray(x))
         pattern = np.array(
             [clauses.setdefault(on.tobytes(), (len(clauses), on))[0] for on in instance.active]
         )

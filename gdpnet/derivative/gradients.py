@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.operator import Solution
 from gdpnet.relaxation.plan import Plan
@@ -23,7 +24,7 @@ from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Instance, Solved
+    from gdpnet.solve.exact import ExactEngine, Solved
 
 
 _PROJECTED = int(Status.PROJECTED)
@@ -154,12 +155,12 @@ class QP(Sensitivity):
     def backward(self, projected: Projected) -> Any:
         """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
         if projected.relaxation != "dnf":
-            from gdpnet.sensitivity.qp._layouts import RelaxedQPs
+            from gdpnet.sensitivity.qp.layouts import RelaxedQPs
 
             return RelaxedQPs(
                 projected.results.derivative, projected.options.weights, float(self.eps)
             )
-        from gdpnet.sensitivity.qp._dnf import solve_qp
+        from gdpnet.sensitivity.qp.dnf import solve_qp
 
         engine, instance, solved = exact_solution(projected)
         return solve_qp(
@@ -231,7 +232,7 @@ def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]
     engine, results = engine_of(projected.rules), projected.results
     instance, solved = results.instance, results.dictionaries()
     if instance is None or solved is None:
-        instance = engine.instantiate(projected.x)
+        instance = Instance.of(projected.rules, projected.x)
         solved = engine.project(instance, projected.yhat, projected.options, True)
     return engine, instance, solved
 

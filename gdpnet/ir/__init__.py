@@ -6,6 +6,7 @@
 | `linear`, `atoms` | coefficients that depend on the inputs, and their evaluation |
 | `table` | the rows of a model as tensors |
 | `instance` | the rules at a batch of inputs, as numpy arrays |
+| `tape` | the rules' expressions as instructions of a kernel, which evaluates them |
 | `satisfaction` | residuals of disjuncts, rules and globals |
 | `interaction` | which rules meet |
 | `logic` | propositions as clauses, and truth values for them |

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from gdpnet import kernels
+
 if TYPE_CHECKING:
     from gdpnet.ir.rules import Rules
     from gdpnet.ir.table import RowTable
+    from gdpnet.ir.tape import RuleTape
 
 
 Array = np.ndarray
@@ -32,12 +35,16 @@ class Instance(NamedTuple):
 
     @staticmethod
     def of(rules: Rules, x: Array) -> Instance:
-        """Evaluated by torch.
+        """The rules at x: by a kernel where there is one for them, else by torch.
 
         Args:
             rules: the rules.
             x: inputs, (B, p) float64, contiguous.
         """
+        if kernels.AVAILABLE:
+            tape: RuleTape | None = rules.kept("tape", _tape)
+            if tape is not None:
+                return Instance(*tape.run(x))
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
             active=evaluated.clauses.numpy(),
@@ -69,3 +76,9 @@ class Instance(NamedTuple):
         if self.varying.shape[1]:
             bad |= ~np.isfinite(self.varying).all(axis=(1, 2))
         return np.asarray(bad)
+
+
+def _tape(rules: Rules) -> RuleTape | None:
+    from gdpnet.ir.tape import tape_of
+
+    return tape_of(rules.data)

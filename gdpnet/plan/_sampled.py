@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from gdpnet import kernels
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.products import products as products_of
 
 if TYPE_CHECKING:
-    from gdpnet.ir.instance import Instance
     from gdpnet.projection.projection import Projection
     from gdpnet.solve.exact import ExactEngine
 
@@ -40,12 +41,11 @@ class Sampled:
     """
 
     def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
-        from gdpnet.solve import _exact
+        from gdpnet.solve._exact import clear_unusable
 
         self.rules, self.x, self.yhat = rules, x, yhat
-        # Without numba there is no engine: MILP and linear programs say the same, slowly.
-        self.engine: ExactEngine | None = _exact.engine_of(rules) if _exact.AVAILABLE else None
-        self.instance = _exact.instantiate(rules, x, np.zeros(len(x), dtype=bool), mark=False)
+        self.instance = Instance.of(rules, x)
+        clear_unusable(rules, x, self.instance, np.zeros(len(x), dtype=bool), mark=False)
         self.rule_clauses = np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
         self.active = self.instance.active[:, self.rule_clauses]
         self.patterns, pattern = np.unique(self.active, axis=0, return_inverse=True)
@@ -53,6 +53,13 @@ class Sampled:
         self._weights = np.ones(yhat.shape[1])
         self._distances: dict[tuple[int, ...], np.ndarray] = {}
         self._products: dict[tuple[int, ...], np.ndarray] = {}
+
+    @cached_property
+    def engine(self) -> ExactEngine | None:
+        """Without numba there is none: MILP and linear programs say the same, slowly."""
+        from gdpnet.solve._exact import engine_of
+
+        return engine_of(self.rules) if kernels.AVAILABLE else None
 
     def distance(self, cluster: Sequence[int]) -> np.ndarray:
         """Distance to the points that satisfy the rules of a cluster, whatever the others say.
@@ -194,7 +201,7 @@ class Sampled:
             return float((status == Status.CONFLICT).mean())
         from gdpnet.solve.exact import NO_SOLUTION
 
-        instance = self._choosing.instantiate(self.x[samples])
+        instance = Instance.of(self._choosing.rules, self.x[samples])
         active = np.zeros_like(instance.active)
         active[:, clauses] = instance.active[:, clauses]
         part = _with_activity(instance, active)

@@ -6,12 +6,12 @@ import logging
 
 import torch
 
+from gdpnet import kernels
 from gdpnet.errors import SolverError
 from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.projector import Projector
-from gdpnet.solve import _exact
 
 logger = logging.getLogger("gdpnet")
 
@@ -28,7 +28,7 @@ def warmup(relaxations: bool = False) -> None:
         >>> import gdpnet
         >>> gdpnet.warmup()
     """
-    if not _exact.AVAILABLE:
+    if not kernels.AVAILABLE:
         raise SolverError("The exact engine needs numba, which is not installed.")
     logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
     terms = ((0, Coefficient(1.0)),)

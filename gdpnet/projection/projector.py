@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from gdpnet import kernels
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.errors import ConflictError, ConflictWarning, InputError, SolverError
 from gdpnet.ir.batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
@@ -88,7 +89,7 @@ class Projector:
         self.relaxation, self.solver, self.forward = relaxation, solver, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         self.plan = _plan(rules, relaxation, solver)
-        without = not _exact.AVAILABLE
+        without = not kernels.AVAILABLE
         if without:
             _refuse_without_numba(solver, tie, strict, forward)
         if self.plan is not None or solver not in ("auto", "exact"):
@@ -185,12 +186,12 @@ class Projector:
         rules, solver = self.rules, self.solver
         if self.plan is not None:
             if solver == "auto":
-                solver = "dense" if _exact.AVAILABLE else "highs"
+                solver = "dense" if kernels.AVAILABLE else "highs"
             merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
             adaptive = self.relaxation == "auto"
             return extended.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
         if solver == "auto":
-            solver = "exact" if _exact.AVAILABLE else "milp"
+            solver = "exact" if kernels.AVAILABLE else "milp"
         if solver == "exact":
             return _exact.solve(rules, x, yhat, invalid, options, mark)
         return milp.solve(rules, x, yhat, invalid, options, mark, solver)

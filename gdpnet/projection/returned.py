@@ -27,15 +27,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from gdpnet import kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.solve import existence
-from gdpnet.solve._exact import AVAILABLE, LOST, engine_of, solve
+from gdpnet.solve._exact import LOST, engine_of, solve
 from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import Instance
+    from gdpnet.ir.instance import Instance
 
 _ROUNDS = 8
 
@@ -120,7 +121,7 @@ def _broken_otherwise(
     if results.layout is not None:  # a relaxation's point may break rules
         results.status[samples[wrong]] = Status.RELAXED
         return np.zeros(len(samples))
-    if wrong.any() and AVAILABLE:
+    if wrong.any() and kernels.AVAILABLE:
         # The engine knows how to mend it.
         some = samples[wrong]
         again = solve(rules, x[some], yhat[some], np.zeros(len(some), bool), options, True)

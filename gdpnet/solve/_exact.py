@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import time
 from functools import cache
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from gdpnet import kernels
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
+from gdpnet.relaxation.plan import Plan
 from gdpnet.solve import _margin
 from gdpnet.solve.milp import backend as milp
 from gdpnet.solve.milp.backend import Incumbent, literals_of
@@ -42,16 +43,6 @@ _STATUS = np.array(
 )
 
 
-def _importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ValueError:  # blocked by a None in sys.modules
-        return False
-
-
-AVAILABLE = _importable("numba")
-
-
 def engine_of(rules: Rules) -> ExactEngine:
     """The engine of a rule model, made when first needed."""
     engine: ExactEngine = rules.kept("exact engine", _new_engine)
@@ -59,7 +50,7 @@ def engine_of(rules: Rules) -> ExactEngine:
 
 
 def _new_engine(rules: Rules) -> ExactEngine:
-    if not AVAILABLE:
+    if not kernels.AVAILABLE:
         raise SolverError(
             "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
         )
@@ -74,18 +65,60 @@ def _announce() -> None:
     logger.info("Loading the exact engine; the first time on a machine it is compiled.")
 
 
-def instantiate(rules: Rules, x: Array, invalid: Array, mark: bool) -> Instance:
-    """The rules of a batch; arguments as in `solve`.
+def warmup(relaxations: bool = False) -> None:
+    """Compile the exact engine now, so that the first request of a server does not wait for it.
 
-    Coefficients of unusable samples become 0, so that solvers meet numbers only.
+    The compiled kernels are cached on disk: later processes load them in a fraction of a second.
+
+    Args:
+        relaxations: also compile the kernel of CNF and partial DNF.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.warmup()
     """
-    instance = engine_of(rules).instantiate(x) if AVAILABLE else Instance.of(rules, x)
-    if not instance.finite:
-        _clear_unusable(rules, x, instance, invalid, mark)
-    return instance
+    from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
+    from gdpnet.ir.linear import Coefficient
+
+    if not kernels.AVAILABLE:
+        raise SolverError("The exact engine needs numba, which is not installed.")
+    logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
+    terms = ((0, Coefficient(1.0)),)
+    rows = (Row("low", terms, Coefficient(3.0)), Row("high", terms, Coefficient(-7.0)))
+    data = RuleData(
+        inputs=(),
+        input_bounds=(),
+        outputs=1,
+        columns=(Column("y", 0.0, 10.0),),
+        rows=rows,
+        global_rows=(),
+        booleans=(Boolean("low", (0,)), Boolean("high", (1,))),
+        clauses=(Clause("rule", (1, 2)),),
+        rules=(Rule("rule", 0, (0, 1)),),
+        conditions=(),
+    )
+    invalid = np.zeros(1, dtype=bool)
+    options = Options(weights=np.ones(1))
+    rules, x, yhat = Rules.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5)
+    solve(rules, x, yhat, invalid, options, True)
+    if relaxations:
+        from gdpnet.solve.extended import backend as extended
+
+        extended.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
 
 
-def _clear_unusable(rules: Rules, x: Array, instance: Instance, invalid: Array, mark: bool) -> None:
+def clear_unusable(rules: Rules, x: Array, instance: Instance, invalid: Array, mark: bool) -> None:
+    """Make the coefficients of unusable samples 0, so that solvers meet numbers only.
+
+    Args:
+        rules: the rules.
+        x: inputs, (B, p).
+        instance: the rules at x.
+        invalid: samples that cannot be used, (B,) bool; updated.
+        mark: mark samples with unusable coefficients instead of raising.
+    """
+    if instance.finite:
+        return
     unusable = instance.unusable()
     if unusable.any():
         if not mark:
@@ -109,9 +142,8 @@ def solve(
         mark: mark samples with unusable coefficients instead of raising.
     """
     engine = engine_of(rules)
-    instance = engine.instantiate(x)
-    if not instance.finite:
-        _clear_unusable(rules, x, instance, invalid, mark)
+    instance = Instance.of(rules, x)
+    clear_unusable(rules, x, instance, invalid, mark)
     limit = None if options.time_limit is None else options.time_limit * ENGINE_SHARE
     searched = options._replace(time_limit=limit)
     started = time.monotonic()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gdpnet.ir.data import Row, RuleData
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import impossible, power_of_two
@@ -45,7 +46,7 @@ class Loosened:
 
     def search(self, x: Array, yhat: Array, options: Options) -> Solved:
         """Points of the loosened rules; which ones does not matter."""
-        instance = self.engine.instantiate(x)
+        instance = Instance.of(self.rules, x)
         margin = _MARGIN * instance.scale(self.rules.table)
         loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]

@@ -13,7 +13,8 @@ from gdpnet.ir.rules import Rules
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact._engine import Instance, Solved
+    from gdpnet.ir.instance import Instance
+    from gdpnet.solve.exact.engine import Solved
 
 Array = np.ndarray
 

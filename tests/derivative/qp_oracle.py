@@ -13,10 +13,11 @@ import numpy as np
 from scipy.linalg import block_diag, null_space
 from scipy.optimize import linprog, nnls
 
+from gdpnet.ir.instance import Instance
 from gdpnet.model import RuleModel
 from gdpnet.relaxation.products import products
-from gdpnet.solve.exact import ExactEngine, Instance
-from gdpnet.solve.exact._arrays import Component
+from gdpnet.solve.exact import ExactEngine
+from gdpnet.solve.exact.arrays import Component
 
 
 @dataclass(frozen=True)

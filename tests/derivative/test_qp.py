@@ -16,9 +16,10 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
-from gdpnet.sensitivity.qp._dnf import QPSolved, solve_qp
+from gdpnet.ir.instance import Instance
+from gdpnet.sensitivity.qp.dnf import QPSolved, solve_qp
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Instance, Solved
+from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Solved
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
@@ -63,7 +64,7 @@ def case(
     engine = engine_of(rules)
     x = np.zeros((len(yhat), 0)) if x is None else np.ascontiguousarray(x)
     weights = np.ones(yhat.shape[1]) if weights is None else weights
-    return Case(engine, engine.instantiate(x), yhat, weights, eps)
+    return Case(engine, Instance.of(rules, x), yhat, weights, eps)
 
 
 def of_problem(problem: Problem, eps: float, jitter: float = 0.0) -> Case:

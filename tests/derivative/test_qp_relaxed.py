@@ -12,11 +12,11 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.products import products
-from gdpnet.sensitivity.qp._dnf import solve_qp
-from gdpnet.sensitivity.qp._parts import BlockPart, RelaxedSolved, block_part, solve_parts
+from gdpnet.sensitivity.qp.dnf import solve_qp
+from gdpnet.sensitivity.qp.parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import Instance
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
@@ -102,7 +102,7 @@ def clipped(rules: gdpnet.RuleModel, yhat: np.ndarray) -> np.ndarray:
 def setting(problem: Problem) -> tuple[gdpnet.RuleModel, Instance, np.ndarray]:
     rules, yhat = problem.rules(), problem.yhat.numpy()
     x = np.zeros((len(yhat), 0)) if problem.x is None else np.ascontiguousarray(problem.x.numpy())
-    return rules, engine_of(rules).instantiate(x), clipped(rules, yhat)
+    return rules, Instance.of(rules, x), clipped(rules, yhat)
 
 
 @pytest.mark.parametrize("problem", BOUNDED, ids=lambda p: p.name)
@@ -143,7 +143,7 @@ def cooling(size: int) -> tuple[gdpnet.RuleModel, Instance, np.ndarray]:
     x, y = model.sample(size, "ood", 0)
     rules = model.build()
     yhat = clipped(rules, y.numpy() + 0.15 * np.random.default_rng(0).standard_normal(y.shape))
-    return rules, engine_of(rules).instantiate(np.ascontiguousarray(x.numpy().astype(float))), yhat
+    return rules, Instance.of(rules, np.ascontiguousarray(x.numpy().astype(float))), yhat
 
 
 @pytest.mark.parametrize("eps", [1e-3, 1e-2, 1e-1])
@@ -234,7 +234,7 @@ def gaps() -> gdpnet.RuleModel:
 def test_parts_are_solved_apart() -> None:
     rules = gaps()
     yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 10.0], [4.99, 3.0, 5.0]])
-    instance = engine_of(rules).instantiate(np.zeros((3, 0)))
+    instance = Instance.of(rules, np.zeros((3, 0)))
     parts = [(block_part(rules, [j], [], [[[2 * j], [2 * j + 1]]]), np.arange(3)) for j in range(2)]
     found = solve_parts(parts, instance, yhat, np.ones(3), 1e-2)
     assert found.solved.all()
@@ -252,7 +252,7 @@ def test_parts_are_solved_apart() -> None:
 def test_only_the_samples_of_a_part_are_touched() -> None:
     rules = gaps()
     yhat = np.array([[4.0, 2.5, 5.0], [4.0, 3.1, 5.0]])
-    instance = engine_of(rules).instantiate(np.zeros((2, 0)))
+    instance = Instance.of(rules, np.zeros((2, 0)))
     part = block_part(rules, [0], [], [[[0], [1]]])
     found = solve_parts([(part, np.array([1]))], instance, yhat, np.ones(3), 1e-2)
     assert found.solved.all()

@@ -324,7 +324,7 @@ def gurobi_too_small() -> None:
 
 def no_numba() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gdpnet.solve._exact.AVAILABLE", False)
+        patch.setattr("gdpnet.kernels.AVAILABLE", False)
         gdpnet.project(gap_rules(), [[4.5]], solver="exact")
 
 
@@ -384,7 +384,7 @@ def traced() -> None:
 
 def no_numba_for_a_gradient() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gdpnet.solve._exact.AVAILABLE", False)
+        patch.setattr("gdpnet.kernels.AVAILABLE", False)
         gdpnet.ProjectionLayer(gap_rules(), gradient="vertex")
 
 

@@ -12,12 +12,12 @@ import pyomo.environ as pyo
 import pytest
 
 import gdpnet
+from gdpnet.ir.instance import Instance
 from gdpnet.relaxation import Plan, convexify, convexify_rules
 from gdpnet.relaxation.blocks import box, contradictory, hanging_together, layout
 from gdpnet.relaxation.program import Program, Variable, complete
 from gdpnet.relaxation.pyomo.adapter import read_matrices
 from gdpnet.relaxation.relaxable import relaxable
-from gdpnet.solve._exact import engine_of
 from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
@@ -29,9 +29,8 @@ def assembled(
 ) -> tuple[Program | None, Any]:
     """The program of the rules at x, and the rules there as numbers."""
     ready = relaxable(rules)
-    engine = engine_of(ready.rules)
     inputs = np.array([list(x or ())], dtype=float).reshape(1, -1)
-    instance = engine.instantiate(inputs)
+    instance = Instance.of(ready.rules, inputs)
     active = instance.active[0].tolist()
     on = [r for r, rule in enumerate(ready.rules.data.rules) if active[rule.clause]]
     if relaxation == "dnf":
@@ -148,7 +147,7 @@ def assert_equal(
 def box_at(rules: gdpnet.RuleModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the outputs, those that depend on the inputs included."""
     inputs = np.array([list(x or ())], dtype=float).reshape(1, -1)
-    lower, upper = box(rules.data, engine_of(rules).instantiate(inputs).bound)
+    lower, upper = box(rules.data, Instance.of(rules, inputs).bound)
     return lower[0], upper[0]
 
 

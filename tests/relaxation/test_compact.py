@@ -14,7 +14,7 @@ import gdpnet
 from gdpnet import Plan
 from gdpnet.relaxation.compact import CompactProgram, is_compact
 from gdpnet.relaxation.layouts import layouts_of
-from gdpnet.solve.lifted import _engine
+from gdpnet.solve.extended import engine
 from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
@@ -23,7 +23,7 @@ from tests.relaxation.test_relaxations import few_products, has_hull
 
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "_MOST_COLUMNS", -1)
+    monkeypatch.setattr(engine, "_MOST_COLUMNS", -1)
 
 
 def compared(rules: gdpnet.RuleModel, yhat: Any, x: Any, relaxation: Any) -> None:
@@ -97,7 +97,7 @@ def test_derivatives_are_those_of_the_dense_engine(
     assert is_compact(layouts_of(build()).ready.rules.data)
     dense = gradients(build(), yhat, x)
     written = gradients(build(), yhat, x, "highs")
-    monkeypatch.setattr(_engine, "_MOST_COLUMNS", -1)
+    monkeypatch.setattr(engine, "_MOST_COLUMNS", -1)
     for large in (gradients(build(), yhat, x), written):
         # Where several points are nearest they differ.
         same = (dense[0] - large[0]).abs().amax(1) < 1e-9
@@ -125,7 +125,7 @@ def test_outputs_in_no_rule_follow_their_predictions(
     x = torch.full((1, 1), 0.5, dtype=torch.float64)
     # The rule holds the first in place, the last is beyond its bound.
     for solver, most in (("auto", 700), ("dense", 700), ("highs", 700), ("dense", -1)):
-        monkeypatch.setattr(_engine, "_MOST_COLUMNS", most)
+        monkeypatch.setattr(engine, "_MOST_COLUMNS", most)
         yhat = torch.tensor([[1.7, 2.0, 3.0, 2.5]], dtype=torch.float64, requires_grad=True)
         y = gdpnet.project(
             build(), yhat, x, relaxation=relaxation, solver=solver, gradient="vertex"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit, typeof
 
-from gdpnet.solve.exact._block import Block, unpack
+from gdpnet.kernels._block import Block, unpack
 
 
 class Leaf(NamedTuple):

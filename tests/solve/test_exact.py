@@ -17,6 +17,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Status
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.exact import FactoredJacobian
 from gdpnet.solve.results import Options
@@ -144,7 +145,7 @@ def test_threads_and_batches_change_nothing(cooling: Cooling) -> None:
 def test_jacobian_is_that_of_finite_differences(cooling: Cooling) -> None:
     rules, x, yhat = cooling
     engine = engine_of(rules)
-    instance = engine.instantiate(x.numpy())
+    instance = Instance.of(rules, x.numpy())
     options = Options(np.ones(3))
     solved = engine.project(instance, yhat.numpy(), options, detailed=True)
     jacobian = FactoredJacobian(instance, solved, 3).dense()
@@ -173,9 +174,9 @@ def test_gradients_of_right_sides_and_coefficients() -> None:
     options = Options(np.ones(3))
 
     def outputs(at: np.ndarray) -> np.ndarray:
-        return engine.project(engine.instantiate(at), yhat, options).z
+        return engine.project(Instance.of(rules, at), yhat, options).z
 
-    instance = engine.instantiate(x)
+    instance = Instance.of(rules, x)
     solved = engine.project(instance, yhat, options, detailed=True)
     seed = rng.normal(size=(300, 3))
     gradients = FactoredJacobian(instance, solved, 3).vjp(seed)

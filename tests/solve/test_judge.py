@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import gdpnet
-from gdpnet.solve._exact import engine_of
-from gdpnet.solve.lifted import Judge
+from gdpnet.ir.instance import Instance
+from gdpnet.solve.extended import Judge
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 
@@ -17,7 +17,7 @@ TOLERANCE = 1e-6
 
 def agrees(rules: gdpnet.RuleModel, x: np.ndarray, y: np.ndarray) -> int:
     """Compare on a batch, every second sample of it; returns how many satisfy everything."""
-    instance = engine_of(rules).instantiate(np.ascontiguousarray(x))
+    instance = Instance.of(rules, np.ascontiguousarray(x))
     active = rules.active(torch.as_tensor(x) if rules.input_names else None).numpy()
     active = np.broadcast_to(active, (len(y), len(rules.names)))
     samples = np.arange(0, len(y), 2)

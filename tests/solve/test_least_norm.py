@@ -16,8 +16,9 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import minimize
 
 import gdpnet
+from gdpnet.ir.instance import Instance
+from gdpnet.kernels import DONE, LIMITED, least_norm
 from gdpnet.solve.exact import ExactEngine
-from gdpnet.solve.exact._least_norm import DONE, LIMITED, least_norm
 from gdpnet.solve.results import Options
 from tests.bank import BY_NAME, PROBLEMS
 
@@ -49,7 +50,7 @@ def project(
     x = np.zeros((len(yhat), 0)) if x is None else np.ascontiguousarray(x, dtype=float)
     weights = np.ones(yhat.shape[1]) if weights is None else np.asarray(weights, dtype=float)
     engine = ExactEngine(rules)
-    instance = engine.instantiate(x)
+    instance = Instance.of(rules, x)
     solved = engine.project(instance, yhat, Options(weights=weights))
     z, assignment = solved.z.copy(), solved.assignment.copy()
     flag, nodes = np.zeros(len(yhat), dtype=int), np.zeros(len(yhat), dtype=int)
@@ -88,7 +89,7 @@ class Oracle:
     def __init__(self, rules: gdpnet.RuleModel, yhat: Any, x: Any, weights: Any) -> None:
         data = rules.data
         self.data, self.yhat, self.weights = data, np.asarray(yhat, float), np.asarray(weights)
-        instance = ExactEngine(rules).instantiate(np.ascontiguousarray(x, dtype=float)[None])
+        instance = Instance.of(rules, np.ascontiguousarray(x, dtype=float)[None])
         self.active = instance.active[0]
         n, d = len(data.columns), data.outputs
         self.n, self.size = n, n + 2 * d

@@ -15,13 +15,13 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Plan
+from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.relaxation.blocks import Block, Layout, Part, layout
 from gdpnet.relaxation.products import count_products
 from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import Instance
-from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved
+from gdpnet.solve.extended import NO_BLOCK, ExtendedEngine, ExtendedSolved
 from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
@@ -139,7 +139,7 @@ class Setting:
     def __init__(self, rules: gdpnet.RuleModel, yhat: np.ndarray, x: np.ndarray, plan: Plan):
         self.rules, self.x = rules, x
         engine = engine_of(rules)
-        self.instance = engine.instantiate(np.ascontiguousarray(x))
+        self.instance = Instance.of(rules, np.ascontiguousarray(x))
         patterns, self.which = np.unique(self.instance.active, axis=0, return_inverse=True)
         self.which = self.which.ravel().astype(np.int64)
         clusters = [plan.active(rules, p[engine.rule_clauses].tolist()) for p in patterns]
@@ -154,7 +154,9 @@ class Setting:
         self.start = np.clip(yhat, rules.lower.numpy(), rules.upper.numpy())
         self.weights = np.linspace(1.0, 2.0, yhat.shape[1])
 
-    def solve(self, engine: LiftedEngine, threads: int = 1, detailed: bool = False) -> LiftedSolved:
+    def solve(
+        self, engine: ExtendedEngine, threads: int = 1, detailed: bool = False
+    ) -> ExtendedSolved:
         return engine.solve(
             *(self.instance, self.start, self.weights, self.which, self.layouts),
             threads=threads,
@@ -167,7 +169,7 @@ def plans(rules: gdpnet.RuleModel) -> list[Plan]:
     return [Plan.cnf(), *(Plan.lexicographic(rules, k) for k in merged)]
 
 
-def disagreements(setting: Setting, solved: LiftedSolved) -> list[str]:
+def disagreements(setting: Setting, solved: ExtendedSolved) -> list[str]:
     """What the oracle says otherwise, sample by sample."""
     wrong = []
     for s, oracle in enumerate(oracles(setting.rules, setting.instance)):
@@ -191,7 +193,7 @@ def compared(setting: Setting) -> int:
     """Samples compared with the oracle; none where there are too many products."""
     if not setting.layouts:
         return 0
-    solved = setting.solve(LiftedEngine(setting.rules))
+    solved = setting.solve(ExtendedEngine(setting.rules))
     assert disagreements(setting, solved) == []
     return len(setting.start)
 
@@ -300,7 +302,7 @@ def test_random_hulls_are_hard_enough() -> None:
     fractional = 0
     for seed in range(60):
         for setting in hull_settings(seed)[:1]:
-            weight = setting.solve(LiftedEngine(setting.rules)).weight
+            weight = setting.solve(ExtendedEngine(setting.rules)).weight
             fractional += int(((weight > 1e-6) & (weight < 1 - 1e-6)).any(1).sum())
     assert fractional > 20
 
@@ -310,7 +312,7 @@ def test_weights_are_those_of_the_products() -> None:
         for setting in hull_settings(seed):
             if not setting.layouts:
                 continue
-            solved = setting.solve(LiftedEngine(setting.rules))
+            solved = setting.solve(ExtendedEngine(setting.rules))
             for s in np.flatnonzero(solved.outcome == 0):
                 at = 0
                 for part in setting.layouts[setting.which[s]]:
@@ -329,7 +331,7 @@ def test_products_that_hold_are_those_of_the_rules() -> None:
             rules = setting.rules
             if not setting.layouts or len(rules.data.columns) > rules.data.outputs:
                 continue  # `satisfied` finds auxiliaries of its own
-            solved = setting.solve(LiftedEngine(rules))
+            solved = setting.solve(ExtendedEngine(rules))
             good = solved.outcome == 0
             holds = (solved.product != -1).all(1)
             expected = rules.satisfied(setting.x, np.nan_to_num(solved.y), tol=1e-6).numpy()
@@ -346,7 +348,9 @@ def test_products_that_hold_are_those_of_the_rules() -> None:
 STEP = 1e-6
 
 
-def directional(setting: Setting, engine: LiftedEngine, move: tuple, sign: float) -> LiftedSolved:
+def directional(
+    setting: Setting, engine: ExtendedEngine, move: tuple, sign: float
+) -> ExtendedSolved:
     start, bound, varying = (sign * STEP * part for part in move)
     instance = setting.instance
     moved = Instance(instance.active, instance.bound + bound, instance.varying + varying)
@@ -357,7 +361,7 @@ def directional(setting: Setting, engine: LiftedEngine, move: tuple, sign: float
 
 def check_derivatives(setting: Setting, rng: np.random.Generator) -> int:
     """Compares with central differences where both sides agree; how many samples were."""
-    engine, instance = LiftedEngine(setting.rules), setting.instance
+    engine, instance = ExtendedEngine(setting.rules), setting.instance
     lower, upper = setting.rules.lower.numpy(), setting.rules.upper.numpy()
     inside = np.clip(setting.start, lower + 0.01, upper - 0.01)
     setting.start = inside
@@ -399,7 +403,7 @@ def test_derivatives_are_those_of_finite_differences() -> None:
 
 def test_derivatives_need_the_bases() -> None:
     setting = hull_settings(1)[0]
-    solved = setting.solve(LiftedEngine(setting.rules))
+    solved = setting.solve(ExtendedEngine(setting.rules))
     with pytest.raises(ValueError, match="detailed"):
         solved.vjp(np.ones_like(solved.y))
 
@@ -412,7 +416,7 @@ def test_threads_and_neighbours_do_not_matter() -> None:
         for setting in hull_settings(seed, size=40):
             if not setting.layouts:
                 continue
-            engine = LiftedEngine(setting.rules)
+            engine = ExtendedEngine(setting.rules)
             one, two = setting.solve(engine), setting.solve(engine, threads=2)
             for a, b in ((one.y, two.y), (one.value, two.value), (one.weight, two.weight)):
                 assert np.array_equal(a, b, equal_nan=True)
@@ -428,7 +432,7 @@ def test_threads_and_neighbours_do_not_matter() -> None:
 
 def test_layouts_of_all_plans_in_one_call() -> None:
     settings = [s for s in hull_settings(4, size=6) if s.layouts]
-    engine, first = LiftedEngine(settings[0].rules), settings[0]
+    engine, first = ExtendedEngine(settings[0].rules), settings[0]
     each = [setting.solve(engine) for setting in settings]
     layouts = [given for setting in settings for given in setting.layouts]
     offset = np.cumsum([0, *(len(setting.layouts) for setting in settings)])
@@ -445,7 +449,7 @@ def test_layouts_of_all_plans_in_one_call() -> None:
 
 def test_equal_layouts_are_compiled_once() -> None:
     setting = hull_settings(4)[0]
-    engine = LiftedEngine(setting.rules)
+    engine = ExtendedEngine(setting.rules)
     before = setting.solve(engine)
     compiled = engine._compiled
     setting.layouts = [
@@ -457,8 +461,8 @@ def test_equal_layouts_are_compiled_once() -> None:
 
 def test_engines_are_shared_by_threads() -> None:
     settings = [s for s in hull_settings(4, size=40) if s.layouts]
-    alone = [setting.solve(LiftedEngine(setting.rules)).value for setting in settings]
-    engine = LiftedEngine(settings[0].rules)
+    alone = [setting.solve(ExtendedEngine(setting.rules)).value for setting in settings]
+    engine = ExtendedEngine(settings[0].rules)
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda s: s.solve(engine, threads=2).value, settings * 5))
     for value, expected in zip(together, alone * 5, strict=True):
@@ -472,7 +476,7 @@ def test_cooling_equals_highs() -> None:
     yhat = np.random.default_rng(0).uniform(-0.1, 1.1, (200, 3))
     for plan in (Plan.cnf(), Plan.lexicographic(rules, 3)):
         setting = Setting(rules, yhat, x.numpy(), plan)
-        solved = setting.solve(LiftedEngine(rules))
+        solved = setting.solve(ExtendedEngine(rules))
         weights = setting.weights
         p = gdpnet.project(rules, yhat, x, relaxation=plan, solver="highs", weights=weights)
         outside = np.abs(setting.start - yhat) @ weights
@@ -496,8 +500,8 @@ def two_parts() -> tuple[gdpnet.RuleModel, Layout]:
 def test_parts_are_solved_one_by_one() -> None:
     rules, given = two_parts()
     start = np.random.default_rng(0).uniform(0, 10, (50, 5))
-    instance = engine_of(rules).instantiate(np.zeros((50, 0)))
-    engine = LiftedEngine(rules)
+    instance = Instance.of(rules, np.zeros((50, 0)))
+    engine = ExtendedEngine(rules)
     zeros = np.zeros(50, dtype=np.int64)
     solved = engine.solve(instance, start, np.ones(5), zeros, [given], detailed=True)
     for s, oracle in enumerate(oracles(rules, instance)):
@@ -515,8 +519,8 @@ def test_parts_are_solved_one_by_one() -> None:
 def test_a_block_without_products_is_a_conflict() -> None:
     rules, given = two_parts()
     part = Part(given[0].columns, (), (Block((0,), ()), given[0].blocks[1]))
-    solved = LiftedEngine(rules).solve(
-        engine_of(rules).instantiate(np.zeros((1, 0))),
+    solved = ExtendedEngine(rules).solve(
+        Instance.of(rules, np.zeros((1, 0))),
         np.full((1, 5), 5.0), np.ones(5), np.zeros(1, dtype=np.int64), [(part, *given[1:])],
     )  # fmt: skip
     assert solved.outcome.tolist() == [1]
@@ -530,7 +534,7 @@ def test_only_small_programs_are_accepted() -> None:
     m.r = Disjunction(range(10), rule=lambda m, i: [[m.y[i] <= 0.2], [m.y[i] >= 0.8]])
     m.together = pyo.Constraint(expr=sum(m.y.values()) <= 9)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    engine, names = LiftedEngine(rules), range(10)
+    engine, names = ExtendedEngine(rules), range(10)
     assert engine.accepts(layout(rules.data, [(r,) for r in names], [True] * 10))
     assert engine.accepts(layout(rules.data, [tuple(names)], [True] * 10))  # one block: any number
     halves = [tuple(names[:5]), tuple(names[5:])]
@@ -539,7 +543,7 @@ def test_only_small_programs_are_accepted() -> None:
 
 def test_memory_does_not_grow_with_the_programs() -> None:
     setting = hull_settings(4, size=4)[0]
-    engine = LiftedEngine(setting.rules)
+    engine = ExtendedEngine(setting.rules)
     setting.solve(engine)
 
     def peak(size: int) -> int:

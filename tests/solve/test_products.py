@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from gdpnet.ir.instance import Instance
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve.exact import products_within
 from gdpnet.solve.results import Options
@@ -64,7 +65,7 @@ def test_all_products_of_the_band_are_listed(case: dict[str, Any], band: float) 
     samples = case["expected"][:4]
     yhat = np.array([e["yhat"] for e in samples])
     weights = np.ones(case["d"])
-    instance = engine.instantiate(np.zeros((len(yhat), 0)))
+    instance = Instance.of(rules, np.zeros((len(yhat), 0)))
     cap = 128
     optimum = engine.project(instance, yhat, Options(weights, tolerance=0.0)).distance
     if len(engine.components) > 1:
@@ -95,7 +96,7 @@ def test_more_products_than_the_cap_are_counted_as_more() -> None:
     rules = next(p for p in reference.PROBLEMS if p.name == case["id"]).rules()
     engine = engine_of(rules)
     yhat = np.array([case["expected"][0]["yhat"]])
-    instance = engine.instantiate(np.zeros((1, 0)))
+    instance = Instance.of(rules, np.zeros((1, 0)))
     (listed,) = products_within(engine, instance, yhat, np.ones(3), np.full((1, 1), 10.0), 5)
     assert listed.count[0] == 6
     assert np.isfinite(listed.distance[0]).all()

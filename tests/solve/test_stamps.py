@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from gdpnet import kernels
+
 PACKAGE = Path(__file__).parents[2] / "gdpnet"
 COMPILERS = {"jit", "njit", "inner", "outlined"}
-OPTIONS = "solve/exact/_jit"  # how to compile, nothing that is compiled
-HOMES = ("solve/", "sensitivity/")  # of kernels, and of the types they are compiled for
+OPTIONS = "kernels/_jit"  # how to compile, nothing that is compiled
+HOME = "kernels/"  # of all of them, and of the types they are compiled for
 
 
 @cache
@@ -67,7 +70,7 @@ def compiled_in(module: str) -> set[str]:
         where, part = waiting.pop()
         for name in global_names(part):
             home = imported_by(where).get(name, where)
-            if not home.startswith(HOMES) or home == OPTIONS or (home, name) in known:
+            if not home.startswith(HOME) or home == OPTIONS or (home, name) in known:
                 continue
             definition = definitions_in(home).get(name)
             if definition is not None:
@@ -108,8 +111,22 @@ def test_all_sources_of_a_kernel_are_in_its_stamp(module: str) -> None:
     assert compiled_in(module) - {module} <= stamped_by(module)
 
 
+def test_every_kernel_stands_in_their_room() -> None:
+    assert all(module.startswith(HOME) for module in cached_modules())
+
+
+@pytest.mark.parametrize(("name", "home"), kernels._HOMES.items())
+def test_every_name_of_the_border_is_there(name: str, home: str) -> None:
+    assert getattr(kernels, name) is getattr(import_module(f"gdpnet.kernels.{home}"), name)
+
+
+def test_other_names_are_not() -> None:
+    with pytest.raises(AttributeError, match=r"'gdpnet\.kernels' has no attribute 'nothing'"):
+        assert kernels.nothing
+
+
 def test_the_kernels_are_found() -> None:
-    assert {"solve/exact/_kernel", "solve/lifted/_judge"} <= set(cached_modules())
-    assert compiled_in("sensitivity/qp/_blocks") == {
-        *("sensitivity/qp/_blocks", "sensitivity/qp/_newton", "sensitivity/qp/_lanes")
+    assert {"kernels/exact/_kernel", "kernels/extended/_judge"} <= set(cached_modules())
+    assert compiled_in("kernels/qp/_blocks") == {
+        *("kernels/qp/_blocks", "kernels/qp/_newton", "kernels/qp/_lanes")
     }

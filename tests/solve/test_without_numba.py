@@ -17,7 +17,6 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.ir.instance import Instance
-from gdpnet.solve import _exact
 from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
@@ -223,7 +222,7 @@ def test_graphs_of_random_rules(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
     graphs = []
     for available in (True, False):
-        monkeypatch.setattr(_exact, "AVAILABLE", available)
+        monkeypatch.setattr("gdpnet.kernels.AVAILABLE", available)
         graphs.append(gdpnet.interaction_graph(gdpnet.RuleModel.from_data(rules.data), None, yhat))
     assert list(graphs[0].edges) == list(graphs[1].edges)
     for one, other in zip(graphs[0].edges.values(), graphs[1].edges.values(), strict=True):
@@ -231,7 +230,11 @@ def test_graphs_of_random_rules(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
         assert one["gain"] == pytest.approx(other["gain"], abs=1e-7)
 
 
-def test_evaluating_one_sample_leaves_the_rules_alone() -> None:
+@pytest.mark.parametrize("available", [True, False])
+def test_evaluating_one_sample_leaves_the_rules_alone(
+    available: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gdpnet.kernels.AVAILABLE", available)
     m = pyo.ConcreteModel()
     m.t = pyo.Param(mutable=True, initialize=1.0)
     m.y = pyo.Var(bounds=(0, 10))

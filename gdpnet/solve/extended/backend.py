@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gdpnet import kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve import _exact, existence
-from gdpnet.solve._exact import instantiate
+from gdpnet.solve import existence
+from gdpnet.solve._exact import clear_unusable
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.extended.written_out import (
@@ -37,7 +38,7 @@ from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
 if TYPE_CHECKING:
-    from gdpnet.solve.lifted import LiftedEngine
+    from gdpnet.solve.extended import ExtendedEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -77,7 +78,9 @@ def solve(
         plan.indices(rules)
     check_available(solver)
     layouts = layouts_of(rules)
-    instance = instantiate(layouts.ready.rules, x, invalid, mark)
+    ready = layouts.ready.rules
+    instance = Instance.of(ready, x)
+    clear_unusable(ready, x, instance, invalid, mark)
     batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
     usable = np.flatnonzero(~invalid)
     accepted = batch.judge(usable, acceptance(rules, options))
@@ -166,10 +169,10 @@ class RelaxedBatch:
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
-    def _engine(self) -> LiftedEngine:
-        from gdpnet.solve.lifted import LiftedEngine
+    def _engine(self) -> ExtendedEngine:
+        from gdpnet.solve.extended import ExtendedEngine
 
-        engine: LiftedEngine = self.layouts.ready.rules.kept("lifted engine", LiftedEngine)
+        engine: ExtendedEngine = self.layouts.ready.rules.kept("extended engine", ExtendedEngine)
         return engine
 
     def _small(self, used: Array) -> Array:
@@ -289,8 +292,8 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and _exact.AVAILABLE:
-        from gdpnet.solve.lifted import Judge
+    if rules.is_plain and instance is not None and kernels.AVAILABLE:
+        from gdpnet.solve.extended import Judge
 
         kept: Judge = rules.kept("judge", Judge)
         measured = np.empty(results.active.shape) if violation is None else violation

@@ -15,7 +15,7 @@ from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.results import Array
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import Instance
+    from gdpnet.ir.instance import Instance
 
 
 class Derivative(Protocol):

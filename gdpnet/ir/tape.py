@@ -1,0 +1,154 @@
+"""The expressions of rules as the instructions of a kernel, where it can express them.
+
+Only operations whose result is the same to the last bit as torch's are taken (so that a threshold
+is never seen differently); rules with others, or with Python functions as conditions, have no tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gdpnet.ir.atoms import Tree
+from gdpnet.ir.data import RuleData
+from gdpnet.kernels import (
+    INSTRUCTIONS,
+    OPERATIONS,
+    Array,
+    Block,
+    Instructions,
+    Tape,
+    Terms,
+    instantiate,
+)
+
+_CODES = {name: code for code, name in enumerate(OPERATIONS)}
+
+
+class RuleTape:
+    """The instructions of a rule model.
+
+    Args:
+        instructions: for its columns, rows and clauses.
+    """
+
+    def __init__(self, instructions: Instructions) -> None:
+        self._block = Block(instructions, INSTRUCTIONS)
+        self._clauses = len(instructions.clause_start) - 1
+        self._rows = len(instructions.bound)
+        self._varying = instructions.varying.shape
+
+    def run(self, x: Array) -> tuple[Array, Array, Array, bool]:
+        """The fields of an `Instance` for a batch.
+
+        Args:
+            x: inputs, (B, p) float64, contiguous.
+        """
+        size = len(x)
+        active = np.empty((size, self._clauses), dtype=np.bool_)
+        bound = np.empty((size, self._rows))
+        varying = np.empty((size, *self._varying))
+        finite = instantiate(self._block.words, x, active, bound, varying)
+        return active, bound, varying, finite
+
+
+def tape_of(data: RuleData) -> RuleTape | None:
+    """The tape of a rule model, or None where there is none that can express it."""
+    instructions = _compile(data)
+    return None if instructions is None else RuleTape(instructions)
+
+
+def _compile(data: RuleData) -> Instructions | None:
+    writer = _Writer()
+    try:
+        conditions = [writer.register(c.tree) for c in data.conditions]
+        bound, bound_terms = np.zeros(len(data.rows)), []
+        left: list[tuple[int, int, int, float]] = []
+        varying: dict[int, np.ndarray] = {}
+        for i, row in enumerate(data.rows):
+            bound[i] = row.bound.number
+            for atom, multiplier in row.bound.atoms.items():
+                bound_terms.append((i, writer.register(atom), multiplier))
+            constant = np.zeros(len(data.columns))
+            for column, coefficient in row.terms:
+                constant[column] = coefficient.number
+                for atom, multiplier in coefficient.atoms.items():
+                    left.append((i, column, writer.register(atom), multiplier))
+                    varying[i] = constant
+    except _Untaped:
+        return None
+    place = {row: k for k, row in enumerate(sorted(varying))}
+    n = len(data.columns)
+    starts = np.cumsum([0, *(len(c.conditions) for c in data.clauses)])
+    registers = [conditions[k] for c in data.clauses for k in c.conditions]
+    return Instructions(
+        tape=writer.tape(),
+        bound=bound,
+        bound_terms=_terms(bound_terms),
+        varying=np.array([varying[row] for row in sorted(varying)]).reshape(len(varying), n),
+        varying_terms=_terms([(place[i] * n + j, r, c) for i, j, r, c in left]),
+        clause_start=starts.astype(np.int64),
+        clause_register=np.array(registers, dtype=np.int64),
+    )
+
+
+class _Untaped(Exception):  # noqa: N818
+    """An operation that the tape does not have."""
+
+
+class _Writer:
+    """Writes each different tree once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Tree, int] = {}
+        self._lines: list[tuple[int, int, int, int, float]] = []
+
+    def register(self, tree: Tree | None) -> int:
+        """The register that will hold a tree's value."""
+        if tree is None:
+            raise _Untaped
+        if tree not in self._known:
+            self._known[tree] = self._write(tree)
+        return self._known[tree]
+
+    def _write(self, tree: Tree) -> int:
+        kind, *parts = tree
+        if kind == "input":
+            return self._line(_CODES[kind], parts[0])
+        if kind == "number":
+            return self._line(_CODES[kind], constant=parts[0])
+        if kind in ("true", "false"):
+            return self._line(_CODES["number"], constant=float(kind == "true"))
+        if kind not in _CODES:
+            raise _Untaped
+        code = _CODES[kind]
+        registers = [self.register(part) for part in parts]
+        if kind == "if":
+            return self._line(code, *registers)
+        if len(registers) == 1:
+            return self._line(code, registers[0]) if kind in ("abs", "not") else registers[0]
+        value = registers[0]
+        for other in registers[1:]:  # from left to right, as torch does
+            value = self._line(code, value, other)
+        return value
+
+    def _line(
+        self, code: int, first: int = 0, second: int = 0, third: int = 0, constant: float = 0.0
+    ) -> int:
+        self._lines.append((code, first, second, third, constant))
+        return len(self._lines) - 1
+
+    def tape(self) -> Tape:
+        columns = list(zip(*self._lines, strict=True)) or [(), (), (), (), ()]
+        code, first, second, third = (np.array(c, dtype=np.int64) for c in columns[:4])
+        return Tape(code, first, second, third, np.array(columns[4], dtype=np.float64))
+
+
+def _terms(terms: Sequence[tuple[int, int, float]]) -> Terms:
+    columns = list(zip(*terms, strict=True)) or [(), (), ()]
+    return Terms(
+        np.array(columns[0], dtype=np.int64),
+        np.array(columns[1], dtype=np.int64),
+        np.array(columns[2], dtype=np.float64),
+    )

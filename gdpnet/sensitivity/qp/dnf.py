@@ -1,0 +1,283 @@
+r"""The regularised quadratic program of the DNF, and its derivative, for a batch.
+
+For every component of the rules and the products k of its active rules that are not empty,
+
+    minimise    sum_k w.eta_k + eps/2 sum_k (|z_k|^2 + |eta_k|^2 + lambda_k^2 + |a_k|^2)
+    subject to  A_k (z_k + lambda_k yhat, a_k) <= lambda_k b_k     rows of the product, globals
+                lambda_k lower <= z_k + lambda_k yhat <= lambda_k upper, likewise a_k
+                |z_k| <= eta_k,  sum_k lambda_k = 1,  lambda >= 0
+
+gives `y = yhat + sum_k z_k`, with yhat clipped to the box first and `z_k = y_k - lambda_k yhat` the
+shifted copy. The weights w are those of `Options`, the largest of which is 1: eps refers to them.
+The optimum has eta_k = \|z_k\|, so a coordinate costs `w |z| + eps z^2`.
+
+**Which products can have weight.** Let v_k be the least distance `w.|z|` of product k, v* the least
+of them, attained at (z*, a*). Then lambda_k > 0 only if
+
+    v_k < v* + eps (1 + 2 |z*|^2 + |a*|^2).
+
+Proof. Let mu be the multiplier of `sum lambda = 1`. Constraints and linear costs are homogeneous in
+(z_k, eta_k, a_k, lambda_k), and moving along a copy's own ray keeps it feasible both ways, so for
+each product linear part + 2 x quadratic part = mu lambda_k. In the sum mu = L + 2 Q with L and Q
+the linear and quadratic parts of the optimal value F = L + Q, hence mu = 2 F - L. The point that
+puts all weight on (z*, a*) is feasible: F <= v* + eps/2 (1 + 2 |z*|^2 + |a*|^2). And L >= sum_k
+lambda_k v_k >= v*. So mu <= v* + eps (1 + 2 |z*|^2 + |a*|^2). If lambda_k > 0, its own equation
+reads lambda_k v_k + 2 Q_k <= mu lambda_k with Q_k >= eps/2 lambda_k^2 > 0, so v_k < mu. The weights
+w enter through v only; the statement holds for any w >= 0.
+
+**How it is solved.** The band of these products is listed (`list_band`). As long as the quadratic
+term leaves a product's vertex optimal, `z_k = lambda_k (vertex - yhat)`, and the program is one in
+the weights alone: equal prices `v_k + eps lambda_k (1 + 2 |z|^2 + |a|^2)`. Where a vertex moves,
+each product is a quadratic program of its own, joined by that price (`settle_pieces`). Both leave
+the rows and columns that hold the solution, and the derivative is one small system a product
+(`vjp_band`).
+
+**Decisions.**
+
+- A prediction (or its part in a component) that satisfies everything passes unchanged, with the
+  identity as Jacobian; so do samples without a proved projection.
+- A coordinate of yhat outside the box has gradient 0.
+- Where more than `cap` products lie in the band, the products with distinct nearest vertices among
+  those met (at most `cap`, the nearest ones) are mixed instead: a regularisation of its own.
+- Where rows are tight that depend on each other the active set is a largest independent subset, so
+  multipliers are unique and finite; of two identical rows one carries the derivative. On a kink of
+  the map the derivative is that of one of the adjoining pieces.
+- Integer columns are fixed at their value in the projection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gdpnet.ir.instance import Instance
+from gdpnet.kernels import (
+    FAILED,
+    PASSED,
+    PIECES,
+    VERTICES,
+    Array,
+    Band,
+    Block,
+    Choices,
+    enlarged,
+    list_band,
+    mix,
+    new_adjoint,
+    new_band,
+    new_pieces,
+    new_program,
+    new_scratch,
+    settle_pieces,
+    vjp_band,
+)
+from gdpnet.sensitivity.qp.choices import choices
+from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Solved
+from gdpnet.solve.exact.arrays import Component
+from gdpnet.solve.results import Options
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component's data for a batch, and its band.
+
+    Attributes:
+        component: which.
+        varying: coefficients that depend on x, (B, k, n).
+        bound: right sides, (B, m).
+        yhat: predictions within the box, (B, outputs).
+        weights: (outputs,).
+        band: products and their weights.
+    """
+
+    component: Component
+    varying: Array
+    bound: Array
+    yhat: Array
+    weights: Array
+    band: Band
+
+
+@dataclass(frozen=True)
+class QPSolved:
+    """Solutions of a batch.
+
+    Attributes:
+        y: the regularised point, (B, d).
+        value: optimal value, for the clipped prediction and in normalised weights, (B,).
+        capped: samples for which not the whole band was mixed, (B,) bool.
+        products: products with weight, over all components, (B,).
+        instance: the rules of the batch.
+        inside: coordinates of the prediction that the gradient may reach, (B, d) bool.
+        eps: the regularisation.
+        parts: one for each component.
+    """
+
+    y: Array
+    value: Array
+    capped: Array
+    products: Array
+    instance: Instance
+    inside: Array
+    eps: float
+    parts: tuple[Part, ...]
+
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        missing = np.zeros(len(self.y), dtype=np.bool_)
+        for part in self.parts:
+            missing |= part.band.status == FAILED
+        return missing
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y.
+
+        Args:
+            gradient: (B, d).
+        """
+        yhat = gradient.copy()
+        bound = np.zeros_like(self.instance.bound)
+        varying = np.zeros_like(self.instance.varying)
+        for part in self.parts:
+            component = part.component
+            own = np.ascontiguousarray(gradient[:, component.outputs])
+            to_yhat, to_bound = own.copy(), np.zeros_like(part.bound)
+            to_varying = np.zeros_like(part.varying)
+            most = int(np.diff(part.band.start).max(initial=0))
+            vjp_band(
+                *(component.prepared, part.varying, part.bound, part.yhat, part.weights),
+                *(self.eps, part.band, new_adjoint(component.prepared, most)),
+                *(own, to_yhat, to_bound, to_varying),
+            )
+            yhat[:, component.outputs] = to_yhat
+            bound[:, component.rows] = to_bound
+            if len(component.varying):
+                place = np.ix_(np.arange(len(own)), component.varying, component.columns)
+                varying[place] = to_varying
+        return Gradients(np.where(self.inside, yhat, 0.0), bound, varying)
+
+
+def solve_qp(
+    engine: ExactEngine,
+    instance: Instance,
+    yhat: Array,
+    options: Options,
+    solved: Solved,
+    eps: float,
+    cap: int = 64,
+) -> QPSolved:
+    """Solves the regularised program of the DNF.
+
+    Args:
+        engine: of the rules.
+        instance: the rules for the batch.
+        yhat: predictions, (B, d) float64.
+        options: its weights, as in the projection.
+        solved: the projections.
+        eps: the regularisation, positive.
+        cap: most products of a sample and component.
+    """
+    size, d = yhat.shape
+    static = _static(engine)
+    clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
+    passed = solved.status != SOLVED
+    moved = np.where(passed[:, None], yhat, solved.z[:, :d])
+    y, inside = yhat.copy(), np.ones((size, d), dtype=np.bool_)
+    value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
+    products = np.zeros(size, dtype=np.int64)
+    parts = []
+    for index, choice in enumerate(static.choices):
+        component = engine.components[index]
+        outputs = component.outputs
+        whole = len(component.columns) == len(engine.data.columns)
+        own = np.ascontiguousarray(clipped[:, outputs])
+        varying = instance.varying
+        bound = instance.bound
+        if not whole:
+            varying = varying[:, component.varying][:, :, component.columns]
+            bound = bound[:, component.rows]
+        part = _solve_part(
+            *(component, choice, engine.programs[index], component.activity(instance.active)),
+            *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
+            np.ascontiguousarray(options.weights[outputs]),
+            np.ascontiguousarray(solved.z[:, component.columns]),
+            np.ascontiguousarray(solved.assignment[:, component.booleans]),
+            (moved[:, outputs] != yhat[:, outputs]).any(1),
+            *(eps, cap),
+        )
+        point = np.ascontiguousarray(yhat[:, outputs])
+        mix(part.weights, own, eps, part.band, point, value, products)
+        y[:, outputs] = point
+        solved_here = (part.band.status != PASSED) & (part.band.status != FAILED)
+        inside[:, outputs] = (own == yhat[:, outputs]) | ~solved_here[:, None]
+        capped |= part.band.capped
+        parts.append(part)
+    free = static.free
+    if free:  # in no row: only the bounds count
+        y[:, free] = moved[:, free]
+        assert solved.follows is not None
+        inside[:, free] = passed[:, None] | solved.follows[:, free]
+    return QPSolved(y, value, capped, products, instance, inside, eps, tuple(parts))
+
+
+def _solve_part(
+    component: Component,
+    choice: Choices,
+    programs: list[Block],
+    active: Array,
+    varying: Array,
+    bound: Array,
+    yhat: Array,
+    weights: Array,
+    nearest: Array,
+    assignment: Array,
+    wanted: Array,
+    eps: float,
+    cap: int,
+) -> Part:
+    size, n = len(yhat), len(component.columns)
+    prepared, logic = component.prepared, component.logic
+    band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
+    band.status[wanted] = VERTICES
+    try:
+        program = programs.pop()
+    except IndexError:
+        program = new_program(prepared, logic)
+    scratch = new_scratch(n, logic.clause_guard.size)
+    at = 0
+    while True:
+        at = list_band(
+            *(at, prepared, logic, choice, active, varying, bound, yhat, weights, nearest),
+            *(assignment, eps, cap, program.tree.work, scratch, band),
+        )
+        if at == size:
+            break
+        band = enlarged(band)
+    programs.append(program)
+    if (band.status == PIECES).any():
+        failed = np.zeros(size, dtype=np.bool_)
+        settle_pieces(
+            *(prepared, logic, varying, bound, yhat, weights, nearest, eps),
+            *(new_pieces(prepared, cap), band, failed),
+        )
+        band.status[failed] = FAILED
+    return Part(component, varying, bound, yhat, weights, band)
+
+
+class _Static:
+    """What all batches of an engine share."""
+
+    def __init__(self, engine: ExactEngine) -> None:
+        columns = engine.data.columns[: engine.data.outputs]
+        self.lower = np.array([c.lower for c in columns])
+        self.upper = np.array([c.upper for c in columns])
+        self.choices = [choices(engine.data, c) for c in engine.components]
+        used = {int(j) for c in engine.components for j in c.outputs}
+        self.free = sorted(set(range(len(columns))) - used)
+
+
+def _static(engine: ExactEngine) -> _Static:
+    static: _Static = engine.rules.kept("regularised program", lambda _: _Static(engine))
+    return static

@@ -1,0 +1,77 @@
+"""The regularised programs of a batch of relaxed projections."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdpnet.ir.rules import Rules
+from gdpnet.relaxation.blocks import Part
+from gdpnet.sensitivity.qp.parts import BlockPart, block_part, solve_parts
+from gdpnet.solve.extended.jacobian import RelaxedJacobian
+from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.results import Array
+
+
+class RelaxedQPs:
+    """The regularised program of every sample, over the products of its own layout.
+
+    Samples whose layouts have a part in common are solved together.
+
+    Args:
+        vertices: the relaxed projections.
+        weights: of the outputs, the largest 1, (d,).
+        eps: the regularisation.
+
+    Attributes:
+        y: the regularised point, (B, d); the prediction where there is none.
+        capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
+    """
+
+    def __init__(self, vertices: RelaxedJacobian, weights: Array, eps: float) -> None:
+        layouts, numbers = vertices.layouts, vertices.number
+        known: _Known = layouts.ready.rules.kept("regularised parts", _Known)
+        members: dict[int, tuple[BlockPart, list[Array]]] = {}
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            if layouts.contradictory[number]:
+                continue
+            samples = np.flatnonzero(numbers == number)
+            for part in known.parts(number, layouts.listed[number]):
+                members.setdefault(id(part), (part, []))[1].append(samples)
+        found = solve_parts(
+            [(part, np.concatenate(samples)) for part, samples in members.values()],
+            *(vertices.instance, vertices.start, weights, eps),
+        )
+        self.y, self.capped = found.y, ~found.solved
+        self._jacobian = vertices.with_groups([(np.arange(len(numbers)), found)])
+
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        return self.capped
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        return self._jacobian.vjp(gradient)
+
+
+class _Known:
+    """Parts as the kernels read them, made once; layouts may have parts in common."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._made: dict[Part, BlockPart] = {}
+        self._of_layout: dict[int, tuple[BlockPart, ...]] = {}
+
+    def parts(self, number: int, layout: tuple[Part, ...]) -> tuple[BlockPart, ...]:
+        """The parts of a layout."""
+        if number not in self._of_layout:
+            self._of_layout[number] = tuple(map(self._make, layout))
+        return self._of_layout[number]
+
+    def _make(self, part: Part) -> BlockPart:
+        if part not in self._made:
+            self._made[part] = block_part(
+                *(self._rules, part.columns, part.rows),
+                [[product.rows for product in block.products] for block in part.blocks],
+            )
+        return self._made[part]

@@ -1,0 +1,269 @@
+"""The rules as the kernel reads them: scaled sparse rows and clauses, one set a component.
+
+Rules that share no column, directly or through global rows and logic, do not influence each other.
+They are projected separately, each over its own columns: the search of one is not repeated for
+every node of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from gdpnet.ir.data import Row, RuleData
+from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.steps import impossible, power_of_two
+from gdpnet.kernels import PREPARED, Array, Block, Logic, Prepared
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of the rules that can be projected by itself.
+
+    Attributes:
+        columns: its columns of z, outputs first.
+        rows: its rows.
+        booleans: its booleans.
+        clauses: its clauses.
+        varying: its rows among the varying rows of all rules.
+        decided: its booleans that must be decided where a clause names them, as (boolean within
+            the component, clauses within the component that name it).
+        prepared: rows for the kernel.
+        logic: clauses for the kernel; those of `decided` come last.
+    """
+
+    columns: Array
+    rows: Array
+    booleans: Array
+    clauses: Array
+    varying: Array
+    decided: tuple[tuple[int, Array], ...]
+    prepared: Prepared
+    logic: Logic
+
+    @cached_property
+    def nested(self) -> bool:
+        """Whether a rule stands in a disjunct of another."""
+        return bool((self.logic.clause_guard >= 0).any())
+
+    @cached_property
+    def outputs(self) -> Array:
+        """Its outputs."""
+        return self.columns[: self.prepared.outputs]
+
+    @cached_property
+    def words(self) -> Array:
+        """Addresses of its rows: `unpack(words, PREPARED)` in a kernel is `prepared`."""
+        return Block(self.prepared, PREPARED).words
+
+    def activity(self, active: Array) -> Array:
+        """Which of the kernel's clauses apply, from those of the rules.
+
+        Args:
+            active: (B, clauses of the rules) bool.
+        """
+        whole = len(self.clauses) == active.shape[1]
+        own = active if whole else np.ascontiguousarray(active[:, self.clauses])
+        if not self.decided:
+            return own
+        extra = [own[:, clauses].any(1) for _, clauses in self.decided]
+        return np.ascontiguousarray(np.column_stack([own, *extra]))
+
+
+def components(data: RuleData) -> list[Component]:
+    """The components of a rule model that have rows; other outputs are only clipped."""
+    part = _partition(data)
+    parts = sorted({part[c] for c in range(len(data.columns))})
+    first_row = len(data.columns)
+    first_boolean = first_row + len(data.rows)
+    first_clause = first_boolean + len(data.booleans)
+
+    def members(which: int, first: int, count: int) -> Array:
+        return np.array([k for k in range(count) if part[first + k] == which], dtype=np.int64)
+
+    found = []
+    for which in parts:
+        rows = members(which, first_row, len(data.rows))
+        columns = members(which, 0, len(data.columns))
+        clauses = members(which, first_clause, len(data.clauses))
+        integer = any(data.columns[c].integer for c in columns)
+        if len(rows) or len(clauses) or integer:
+            booleans = members(which, first_boolean, len(data.booleans))
+            found.append(_component(data, columns, rows, booleans, clauses))
+    return found
+
+
+def _partition(data: RuleData) -> list[int]:
+    """A representative for every column, row, boolean and clause (in this order)."""
+    first_row = len(data.columns)
+    first_boolean = first_row + len(data.rows)
+    first_clause = first_boolean + len(data.booleans)
+    parent = list(range(first_clause + len(data.clauses)))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    def join(node: int, others: Iterable[int]) -> None:
+        for other in others:
+            a, b = root(node), root(other)
+            parent[max(a, b)] = min(a, b)  # a column, where there is one, represents its part
+
+    for i, row in enumerate(data.rows):
+        join(first_row + i, (column for column, _ in row.terms))
+    for k, boolean in enumerate(data.booleans):
+        join(first_boolean + k, (first_row + i for i in boolean.true_rows + boolean.false_rows))
+    for c, clause in enumerate(data.clauses):
+        join(first_clause + c, (first_boolean + abs(k) - 1 for k in clause.literals))
+        if clause.guard >= 0:
+            join(first_clause + c, (first_boolean + clause.guard,))
+    for node in range(first_row, len(parent)):
+        if root(node) >= first_row:  # nothing of it touches a column: any component will do
+            join(node, (0,))
+    return [root(node) for node in range(len(parent))]
+
+
+def _component(
+    data: RuleData, columns: Array, rows: Array, booleans: Array, clauses: Array
+) -> Component:
+    column_of = {int(c): j for j, c in enumerate(columns)}
+    row_of = {int(r): i for i, r in enumerate(rows)}
+    boolean_of = {int(b): k for k, b in enumerate(booleans)}
+    varying_rows = [
+        i for i, row in enumerate(data.rows) if any(not a.is_number for _, a in row.terms)
+    ]
+    varying = [k for k, row in enumerate(varying_rows) if row in row_of]
+
+    start, column, coefficient = [0], [], []
+    never = impossible(data)
+    for row in rows:
+        # Without terms a row is wrong at once, where branching would try all whole numbers.
+        for j, a in () if row in never else data.rows[row].terms:
+            column.append(column_of[j])
+            coefficient.append(a.number)
+        start.append(len(column))
+    raw = np.array(coefficient, dtype=np.float64)
+    largest = np.array([np.abs(raw[a:b]).max(initial=0.0) for a, b in pairwise(start)])
+    scale = power_of_two(largest)
+    own_global = [row_of[i] for i in data.global_rows if i in row_of]
+    outputs = int(np.sum(columns < data.outputs))
+    owned = [data.columns[c] for c in columns]
+    drafts = [data.booleans[b] for b in booleans]
+    logic, decided = _logic(data, row_of, boolean_of, clauses)
+    return Component(
+        columns=columns,
+        rows=rows,
+        booleans=booleans,
+        clauses=clauses,
+        varying=np.array(varying, dtype=np.int64),
+        decided=decided,
+        prepared=Prepared(
+            outputs=outputs,
+            lower=np.array([c.lower for c in owned], dtype=np.float64),
+            upper=np.array([c.upper for c in owned], dtype=np.float64),
+            integer=np.array([c.integer for c in owned], dtype=np.bool_),
+            start=np.array(start, dtype=np.int64),
+            column=np.array(column, dtype=np.int64),
+            coefficient=raw * np.repeat(scale, np.diff(start)),
+            largest=largest,
+            scale=scale,
+            equality=np.array([data.rows[i].equality for i in rows], dtype=np.bool_),
+            varying=np.array([row_of[varying_rows[k]] for k in varying], dtype=np.int64),
+            global_rows=np.array(own_global, dtype=np.int64),
+            plain=outputs == len(columns) and not any(b.tied for b in drafts),
+        ),
+        logic=logic,
+    )
+
+
+def _logic(
+    data: RuleData,
+    row_of: dict[int, int],
+    boolean_of: dict[int, int],
+    clauses: Array,
+) -> tuple[Logic, tuple[tuple[int, Array], ...]]:
+    lists = [
+        [_sign(k) * (boolean_of[abs(k) - 1] + 1) for k in _undominated(data, int(c))]
+        for c in clauses
+    ]
+    guards = [
+        -1 if data.clauses[c].guard < 0 else boolean_of[data.clauses[c].guard] for c in clauses
+    ]
+    true_rows = [[row_of[i] for i in data.booleans[b].true_rows] for b in boolean_of]
+    false_rows = [[row_of[i] for i in data.booleans[b].false_rows] for b in boolean_of]
+    # A boolean that enforces something either way has to be decided even where every clause that
+    # names it holds by another literal: the clause "k or not k" sees to that.
+    decided = []
+    for k, (on, off) in enumerate(zip(true_rows, false_rows, strict=True)):
+        if off and (on or k in guards):
+            named = [c for c, literals in enumerate(lists) if k + 1 in map(abs, literals)]
+            decided.append((k, np.array(named, dtype=np.int64)))
+    lists += [[k + 1, -(k + 1)] for k, _ in decided]
+    guards += [-1] * len(decided)
+    guarded: list[list[int]] = [[] for _ in boolean_of]
+    for c, guard in enumerate(guards):
+        if guard >= 0:
+            guarded[guard].append(c)
+    clause_start, clause_literal = _compressed(lists)
+    true_start, true_row = _compressed(true_rows)
+    false_start, false_row = _compressed(false_rows)
+    guarded_start, guarded_clause = _compressed(guarded)
+    tied = np.array([data.booleans[b].tied for b in boolean_of], dtype=np.bool_)
+    logic = Logic(
+        clause_start=clause_start,
+        clause_literal=clause_literal,
+        clause_guard=np.array(guards, dtype=np.int64),
+        true_start=true_start,
+        true_row=true_row,
+        false_start=false_start,
+        false_row=false_row,
+        guarded_start=guarded_start,
+        guarded_clause=guarded_clause,
+        tied=tied,
+    )
+    return logic, tuple(decided)
+
+
+def _undominated(data: RuleData, index: int) -> list[int]:
+    """Literals of a clause without disjuncts whose rows contain all rows of another one.
+
+    Such a disjunct is part of the other, so the union is the same without it. Rows are compared as
+    they are written. Disjuncts that logic names, or that hold nested rules, stay.
+    """
+    literals = list(data.clauses[index].literals)
+    if any(k < 0 or data.booleans[k - 1].tied or k - 1 in data.guarded for k in literals):
+        return literals
+    rows = [frozenset(_key(data.rows[i]) for i in data.booleans[k - 1].true_rows) for k in literals]
+    return [
+        k
+        for place, k in enumerate(literals)
+        if not any(
+            rows[other] < rows[place] or (rows[other] == rows[place] and other < place)
+            for other in range(len(literals))
+        )
+    ]
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """What a row says, hashable."""
+    parts = [(column, *_key_of(coefficient)) for column, coefficient in row.terms]
+    return (tuple(parts), _key_of(row.bound), row.equality)
+
+
+def _key_of(coefficient: Coefficient) -> tuple[object, ...]:
+    return (coefficient.number, frozenset(coefficient.atoms.items()))
+
+
+def _sign(literal: int) -> int:
+    return 1 if literal > 0 else -1
+
+
+def _compressed(lists: list[list[int]]) -> tuple[Array, Array]:
+    start = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+    return start, np.array([k for one in lists for k in one], dtype=np.int64)

@@ -1,0 +1,306 @@
+"""The exact engine of one rule model: arrays prepared once, batches projected in threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import round_to_steps, stepping_inequalities
+from gdpnet.kernels import (
+    ACCEPTED,
+    ACCEPTED_AS_IS,
+    DONE,
+    NO_SOLUTION,
+    NODE_LIMIT,
+    NUMERICAL,
+    SOLVED,
+    Array,
+    Block,
+    Detail,
+    Output,
+    least_norm,
+    new_program,
+    run_exact,
+)
+from gdpnet.solve.exact.arrays import Component, components
+from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
+from gdpnet.solve.results import Options
+from gdpnet.threads import in_threads
+
+
+class Solved(NamedTuple):
+    """Results of a batch, over all components.
+
+    Attributes:
+        z: (B, n).
+        distance: (B,).
+        bound: (B,).
+        status: worst outcome over the components, (B,) int8.
+        assignment: (B, booleans) int8.
+        nodes: (B,).
+        unproved: samples whose tie could not be settled for certain, (B,) bool; None for vertices.
+        follows: outputs that stand in no row and are where the prediction is, (B, d) bool; None
+            where there are no such outputs.
+        parts: final dictionaries, one for each component (empty arrays where not asked for).
+        detailed: whether they were asked for.
+    """
+
+    z: Array
+    distance: Array
+    bound: Array
+    status: Array
+    assignment: Array
+    nodes: Array
+    unproved: Array | None
+    follows: Array | None
+    parts: tuple[tuple[Component, Detail], ...]
+    detailed: bool
+
+
+class ExactEngine:
+    """Projects onto the rules of one model.
+
+    Args:
+        rules: the rule model.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.data = rules.data
+        self.rules = rules
+        self.components = components(rules.data)
+        constrained = {int(j) for component in self.components for j in component.columns}
+        self._free = sorted(set(range(self.data.outputs)) - constrained)
+        self.rule_clauses = np.array([rule.clause for rule in self.data.rules], dtype=np.int64)
+        clauses = np.arange(len(self.data.clauses))
+        self.all_rules = np.array_equal(self.rule_clauses, clauses)  # no clause is anything else
+        # Whether predictions that are good enough are accepted before any search.
+        self.plain = all(c.prepared.plain and not c.nested for c in self.components)
+        self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
+        self._stepping = stepping_inequalities(rules.data)
+        self.programs: list[list[Block]] = [[] for _ in self.components]
+
+    def project(
+        self, instance: Instance, yhat: Array, options: Options, detailed: bool = False
+    ) -> Solved:
+        """Nearest points of a batch.
+
+        Args:
+            instance: the rules for the batch.
+            yhat: predictions, (B, d) float64, finite.
+            options: limits are for each sample and component.
+            detailed: report the final dictionaries.
+        """
+        if self._stepping:
+            bound = instance.bound.copy()
+            round_to_steps(self._stepping, bound)
+            instance = instance._replace(bound=bound)
+        if self._whole:  # nothing to take apart and put together again
+            out, detail, unproved = self._run(0, instance, yhat, options, detailed)
+            return Solved(*out, unproved, None, ((self.components[0], detail),), detailed)
+        size, d = len(yhat), self.data.outputs
+        z = np.full((size, len(self.data.columns)), np.nan)
+        z[:, :d] = yhat
+        distance, status, follows = self._clip_free(z, options)
+        bound = distance.copy()
+        nodes = np.zeros(size, dtype=np.int64)
+        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
+        assignment = np.zeros((size, len(self.data.booleans)), dtype=np.int8)
+        parts = []
+        for index, component in enumerate(self.components):
+            out, detail, doubtful = self._run(
+                index, instance, yhat[:, component.outputs], options, detailed
+            )
+            if doubtful is not None:
+                unproved |= doubtful
+            z[:, component.columns] = out.z
+            distance += out.distance
+            bound += out.bound
+            nodes += out.nodes
+            assignment[:, component.booleans] = out.assignment
+            status = np.where(_SEVERITY[out.status] > _SEVERITY[status], out.status, status)
+            parts.append((component, detail))
+        return Solved(
+            *(z, distance, bound, status, assignment, nodes, unproved, follows),
+            *(tuple(parts), detailed),
+        )
+
+    def jacobian(
+        self, instance: Instance, solved: Solved, yhat: Array, options: Options
+    ) -> FactoredJacobian | FaceJacobian:
+        """The derivative of a batch.
+
+        Args:
+            instance: the rules for the batch.
+            solved: its projections, with their dictionaries.
+            yhat: predictions, (B, d).
+            options: how they were projected.
+        """
+        if options.tie == "least_norm":
+            return FaceJacobian(instance, solved, yhat, options.weights)
+        return FactoredJacobian(instance, solved, self.data.outputs)
+
+    def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
+        """Outputs that stand in no row: only their bounds count."""
+        distance = np.zeros(len(z))
+        status = np.full(len(z), ACCEPTED_AS_IS, dtype=np.int8)
+        follows = np.zeros((len(z), self.data.outputs), dtype=np.bool_)
+        for j in self._free:
+            column = self.data.columns[j]
+            inside = np.clip(z[:, j], column.lower, column.upper)
+            moved = np.abs(inside - z[:, j])
+            far = moved > options.tolerance * np.maximum(1.0, np.abs(inside))
+            distance += np.where(far, options.weights[j] * moved, 0.0)
+            z[:, j] = np.where(far, inside, z[:, j])
+            status[far] = SOLVED
+            follows[:, j] = ~far
+        return distance, status, follows
+
+    def _run(
+        self, index: int, instance: Instance, yhat: Array, options: Options, detailed: bool
+    ) -> tuple[Output, Detail, Array | None]:
+        component = self.components[index]
+        size, n = len(yhat), len(component.columns)
+        out = new_output(size, n, len(component.booleans))
+        detail = new_detail(size, n) if detailed else _NO_DETAIL
+        whole = n == len(self.data.columns)  # nothing to pick out
+        weights = options.weights
+        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
+        arguments = (
+            component.activity(instance.active),
+            _columns(instance.varying, component, whole),
+            instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
+            np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
+            weights if whole else np.ascontiguousarray(weights[component.outputs]),
+        )
+        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
+
+        def settle_ties(span: tuple[int, int], progress: Array, unproved: Array) -> None:
+            moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
+            samples = span[0] + np.flatnonzero(moved)
+            nodes, flag = least_norm(
+                *(component.prepared, component.logic, *arguments),
+                *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
+            )
+            out.nodes[samples] += nodes
+            unproved[samples] = flag != DONE
+
+        def search(span: tuple[int, int], program: Block, progress: Array) -> None:
+            limits = options.node_limit, options.tolerance, options.lost
+            run_exact(*span, program.words, *arguments, *limits, progress, out, detail)
+            if unproved is not None:
+                settle_ties(span, progress, unproved)
+
+        def work(span: tuple[int, int]) -> None:
+            programs = self.programs[index]
+            try:
+                program = programs.pop()
+            except IndexError:
+                program = new_program(component.prepared, component.logic)
+            progress = np.array([-1, -1], dtype=np.int64)
+            if options.time_limit is None:
+                search(span, program, progress)
+            else:
+                with _Watch(progress, options.time_limit):
+                    search(span, program, progress)
+            programs.append(program)
+
+        in_threads(work, size, options.threads)
+        if discrete:  # what passed as a whole number, and was none, has moved
+            away = np.abs(arguments[3] - yhat) @ arguments[4]
+            shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
+            out.status[shifted] = SOLVED
+            out.distance[shifted] = out.bound[shifted] = away[shifted]
+        if component.prepared.plain and not component.nested:
+            return out, detail, unproved  # what was good enough has been accepted already
+        # Whole outputs are returned whole, however near the prediction was.
+        moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
+        near = (out.status == SOLVED) & (moved <= (0.0 if discrete else options.tolerance))
+        if near.any():  # it was searched although the prediction was good enough
+            out.status[near] = ACCEPTED_AS_IS
+            out.distance[near] = out.bound[near] = 0.0
+            out.z[near, : yhat.shape[1]] = yhat[near]
+        return out, detail, unproved
+
+
+# Which outcome a sample has when its components differ.
+_SEVERITY = np.zeros(ACCEPTED_AS_IS + 1, dtype=np.int8)
+for _rank, _code in enumerate([ACCEPTED_AS_IS, SOLVED, NODE_LIMIT, NUMERICAL, NO_SOLUTION]):
+    _SEVERITY[_code] = _rank
+
+
+def _columns(varying: Array, component: Component, whole: bool) -> Array:
+    """Coefficients of a component's varying rows, (B, k, n of the component)."""
+    if whole:
+        return varying
+    return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+
+
+def _snapped(yhat: Array, component: Component) -> Array:
+    """Predictions, those of integers that are whole but for rounding exactly so.
+
+    A column rests on its prediction, and an integer must not rest on 2.0000000001.
+    """
+    whole = np.rint(yhat)
+    near = component.prepared.integer[: yhat.shape[1]] & (np.abs(yhat - whole) <= ACCEPTED)
+    return np.where(near, whole, yhat)
+
+
+def new_output(size: int, n: int, booleans: int) -> Output:
+    """Arrays for the results of a batch."""
+    return Output(
+        z=np.empty((size, n)),
+        distance=np.empty(size),
+        bound=np.empty(size),
+        status=np.empty(size, dtype=np.int8),
+        assignment=np.zeros((size, booleans), dtype=np.int8),
+        nodes=np.empty(size, dtype=np.int64),
+    )
+
+
+def new_detail(size: int, n: int) -> Detail:
+    """Arrays for the final dictionaries of a batch."""
+    return Detail(
+        column_state=np.empty((size, n), dtype=np.int8),
+        column_source=np.empty((size, n), dtype=np.int64),
+        tight_rows=np.empty((size, n), dtype=np.int64),
+        multipliers=np.empty((size, n)),
+        reduced_costs=np.empty((size, n)),
+    )
+
+
+_NO_DETAIL = new_detail(0, 0)
+
+
+class _Watch:
+    """Stops the search of a sample that has been at work for too long.
+
+    Kernels cannot look at a clock; they look at `progress[1]` at every node instead, and a thread
+    beside them writes the number of the sample that has to stop into it.
+    """
+
+    def __init__(self, progress: Array, time_limit: float) -> None:
+        self.progress = progress
+        self.time_limit = time_limit
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        sample, since = -1, time.monotonic()
+        while not self._over.wait(min(0.005, self.time_limit / 4)):
+            now = int(self.progress[0])
+            if now != sample:
+                sample, since = now, time.monotonic()
+            elif time.monotonic() - since > self.time_limit:
+                self.progress[1] = sample

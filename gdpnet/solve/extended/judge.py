@@ -1,0 +1,88 @@
+"""Judge: which rules hold at the points of a batch, where rows alone decide.
+
+The same measure as `rules.violation` and `rules.global_violation`, which torch takes in some thirty
+operations a batch: a few samples would wait for those longer than for their program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.kernels import MEASURE, Array, Block, Measure, judge
+
+
+class Judge:
+    """Says of points which rules hold.
+
+    Args:
+        rules: rules that are plain: no auxiliaries, no logic over indicators.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        data, table = rules.data, rules.table
+        shared = np.ascontiguousarray(table.shared.numpy())
+        place = np.full(len(data.rows), -1, dtype=np.int64)
+        place[table.varying.numpy()] = np.arange(len(table.varying))
+        nested = [
+            (index, clause)
+            for index, clause in enumerate(data.clauses)
+            if clause.guard >= 0 and not clause.logic
+        ][::-1]
+        outputs = data.columns[: data.outputs]
+        self._block = Block(
+            Measure(
+                shared,
+                np.abs(shared).max(1, initial=1.0),
+                place,
+                np.ascontiguousarray(table.equality.numpy()),
+                *_ragged(boolean.true_rows for boolean in data.booleans),
+                np.array([index for index, _ in nested], dtype=np.int64),
+                np.array([clause.guard for _, clause in nested], dtype=np.int64),
+                *_ragged([k - 1 for k in clause.literals] for _, clause in nested),
+                *_ragged([k - 1 for k in data.clauses[r.clause].literals] for r in data.rules),
+                np.array(data.global_rows, dtype=np.int64),
+                np.array([column.lower for column in outputs], dtype=float),
+                np.array([column.upper for column in outputs], dtype=float),
+                np.array([column.integer for column in outputs], dtype=np.bool_),
+            ),
+            MEASURE,
+        )
+
+    def __call__(
+        self,
+        samples: Array,
+        instance: Instance,
+        active: Array,
+        y: Array,
+        tolerance: float,
+        assignment: Array,
+        violation: Array,
+    ) -> Array:
+        """Which of some samples satisfy everything, bool (samples,).
+
+        Args:
+            samples: indices into the batch.
+            instance: the rules of the batch; further rows and columns are ignored.
+            active: which rules apply, (B, rules) bool.
+            y: points, (B, d).
+            tolerance: a rule, a row or a bound holds within this.
+            assignment: gets 1 where a boolean's rows hold and 0 elsewhere, (B, booleans) int8.
+            violation: gets the violation of each rule, (B, rules).
+        """
+        holds = np.empty(len(samples), dtype=np.bool_)
+        judge(
+            *(self._block.words, samples, instance.bound, instance.varying, instance.active),
+            *(active, y, tolerance, assignment, violation, holds),
+        )
+        return holds
+
+
+def _ragged(lists: Iterable[Iterable[int]]) -> tuple[Array, Array]:
+    """Lists behind each other: where each starts, and their entries."""
+    arrays = [np.array(list(entries), dtype=np.int64) for entries in lists]
+    start = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+    return start, np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
