@@ -11,7 +11,7 @@ import numpy as np
 
 from gdpnet.ir.instance import Instance
 from gdpnet.model import RuleModel
-from gdpnet.solve.exact import ExactEngine
+from gdpnet.solve.exact.engine import ExactEngine
 
 
 class HullModel:

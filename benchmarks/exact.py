@@ -20,7 +20,7 @@ from problems import LARGE
 import gdpnet
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 

@@ -23,7 +23,7 @@ from torch import nn
 
 import gdpnet
 from gdpnet.ir.instance import Instance
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 

@@ -27,7 +27,7 @@ from peers.problem import Problem
 
 import gdpnet
 from gdpnet.ir.instance import Instance
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.results import Options
 
 STORED = Path(__file__).with_suffix(".json")

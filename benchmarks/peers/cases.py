@@ -19,7 +19,7 @@ from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.layouts import Layouts
 from gdpnet.relaxation.products import products
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.study import load_model
 
 from .problem import Array, Part, Problem, Samples

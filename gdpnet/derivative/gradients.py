@@ -17,14 +17,14 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.operator import Solution
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Solved
+    from gdpnet.solve.exact.engine import ExactEngine, Solved
 
 
 _PROJECTED = int(Status.PROJECTED)
@@ -155,12 +155,12 @@ class QP(Sensitivity):
     def backward(self, projected: Projected) -> Any:
         """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
         if projected.relaxation != "dnf":
-            from gdpnet.sensitivity.qp.layouts import RelaxedQPs
+            from gdpnet.derivative.qp.layouts import RelaxedQPs
 
             return RelaxedQPs(
                 projected.results.derivative, projected.options.weights, float(self.eps)
             )
-        from gdpnet.sensitivity.qp.dnf import solve_qp
+        from gdpnet.derivative.qp.dnf import solve_qp
 
         engine, instance, solved = exact_solution(projected)
         return solve_qp(

@@ -21,7 +21,7 @@ from gdpnet.relaxation.products import products as products_of
 
 if TYPE_CHECKING:
     from gdpnet.projection.projection import Projection
-    from gdpnet.solve.exact import ExactEngine
+    from gdpnet.solve.exact.engine import ExactEngine
 
 # Samples of a pattern of active rules at which products are tried, and pairs of disjuncts.
 _TRIED = 16
@@ -41,7 +41,7 @@ class Sampled:
     """
 
     def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
-        from gdpnet.solve._exact import clear_unusable
+        from gdpnet.solve.exact.backend import clear_unusable
 
         self.rules, self.x, self.yhat = rules, x, yhat
         self.instance = Instance.of(rules, x)
@@ -57,7 +57,7 @@ class Sampled:
     @cached_property
     def engine(self) -> ExactEngine | None:
         """Without numba there is none: MILP and linear programs say the same, slowly."""
-        from gdpnet.solve._exact import engine_of
+        from gdpnet.solve.exact.backend import engine_of
 
         return engine_of(self.rules) if kernels.AVAILABLE else None
 
@@ -109,7 +109,7 @@ class Sampled:
     def _count(self, cluster: Sequence[int], most: int) -> np.ndarray:
         if self.engine is None:
             return self._count_in_turn(cluster, most)
-        from gdpnet.solve.exact import products_within
+        from gdpnet.solve.exact.products import products_within
 
         samples = self._few_of_each
         part = _with_activity(self.instance.take(samples), self._only(cluster)[samples])
@@ -199,7 +199,7 @@ class Sampled:
             )
             status = self._project(Rules.from_data(kept), samples).status.numpy()
             return float((status == Status.CONFLICT).mean())
-        from gdpnet.solve.exact import NO_SOLUTION
+        from gdpnet.kernels import NO_SOLUTION
 
         instance = Instance.of(self._choosing.rules, self.x[samples])
         active = np.zeros_like(instance.active)
@@ -222,7 +222,7 @@ class Sampled:
 
     @cached_property
     def _choosing(self) -> ExactEngine:
-        from gdpnet.solve.exact import ExactEngine
+        from gdpnet.solve.exact.engine import ExactEngine
 
         return ExactEngine(Rules.from_data(self._single_choices[0]))
 

@@ -19,7 +19,7 @@ from gdpnet.ir.rules import Rules
 from gdpnet.projection import contradiction, returned
 from gdpnet.projection.projection import Projection
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve import _exact
+from gdpnet.solve.exact import backend as exact
 from gdpnet.solve.extended import backend as extended
 from gdpnet.solve.milp import backend as milp
 from gdpnet.solve.results import NODE_LIMIT, Array, Options, Results
@@ -193,7 +193,7 @@ class Projector:
         if solver == "auto":
             solver = "exact" if kernels.AVAILABLE else "milp"
         if solver == "exact":
-            return _exact.solve(rules, x, yhat, invalid, options, mark)
+            return exact.solve(rules, x, yhat, invalid, options, mark)
         return milp.solve(rules, x, yhat, invalid, options, mark, solver)
 
 

@@ -31,7 +31,7 @@ from gdpnet import kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.solve import existence
-from gdpnet.solve._exact import LOST, engine_of, solve
+from gdpnet.solve.exact.backend import LOST, engine_of, solve
 from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
@@ -204,7 +204,7 @@ def _enforce(
     Returns:
         The samples that do, and by how much the others are broken, (len(rest),).
     """
-    from gdpnet.solve.exact import ACCEPTED_AS_IS, SOLVED
+    from gdpnet.kernels import ACCEPTED_AS_IS, SOLVED
 
     assert results.instance is not None
     assert results.solved is not None

@@ -16,8 +16,8 @@ from scipy.optimize import linprog, nnls
 from gdpnet.ir.instance import Instance
 from gdpnet.model import RuleModel
 from gdpnet.relaxation.products import products
-from gdpnet.solve.exact import ExactEngine
 from gdpnet.solve.exact.arrays import Component
+from gdpnet.solve.exact.engine import ExactEngine
 
 
 @dataclass(frozen=True)

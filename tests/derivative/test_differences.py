@@ -13,7 +13,7 @@ from tests.sensitivity.random_models import Tally, compare, random_model
 
 import gdpnet
 from gdpnet.kernels import DETERMINED
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 
 QP = {"gradient": gdpnet.QP(0.05), "forward": "qp"}
 VERTEX = {"gradient": "vertex"}

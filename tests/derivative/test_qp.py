@@ -16,10 +16,12 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.derivative.qp.dnf import QPSolved, solve_qp
 from gdpnet.ir.instance import Instance
-from gdpnet.sensitivity.qp.dnf import QPSolved, solve_qp
-from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Solved
+from gdpnet.kernels import SOLVED
+from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.exact.engine import ExactEngine, Solved
+from gdpnet.solve.exact.jacobian import FactoredJacobian
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS

@@ -12,11 +12,11 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.derivative.qp.dnf import solve_qp
+from gdpnet.derivative.qp.parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.products import products
-from gdpnet.sensitivity.qp.dnf import solve_qp
-from gdpnet.sensitivity.qp.parts import BlockPart, RelaxedSolved, block_part, solve_parts
-from gdpnet.solve._exact import engine_of
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS

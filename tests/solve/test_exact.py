@@ -18,8 +18,8 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.ir.instance import Instance
-from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import FactoredJacobian
+from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.exact.jacobian import FactoredJacobian
 from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.fuzz import disagreement
@@ -254,7 +254,7 @@ def test_what_the_search_had_proved_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
         results.status[samples] = Status.LIMIT
         results.value[samples] = 0.0
 
-    monkeypatch.setattr("gdpnet.solve._exact._milp.finish", give_up)
+    monkeypatch.setattr("gdpnet.solve.exact.backend._milp.finish", give_up)
     p = gdpnet.project(rules, yhat, node_limit=300)
     limit = p.status == Status.LIMIT
     assert limit.any()

@@ -8,7 +8,7 @@ import torch
 
 import gdpnet
 from gdpnet.ir.instance import Instance
-from gdpnet.solve.extended import Judge
+from gdpnet.solve.extended.judge import Judge
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules
 

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import DONE, LIMITED, least_norm
-from gdpnet.solve.exact import ExactEngine
+from gdpnet.solve.exact.engine import ExactEngine
 from gdpnet.solve.results import Options
 from tests.bank import BY_NAME, PROBLEMS
 

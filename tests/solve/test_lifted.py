@@ -16,12 +16,13 @@ from scipy.optimize import linprog
 import gdpnet
 from gdpnet import Plan
 from gdpnet.ir.instance import Instance
+from gdpnet.kernels import NO_BLOCK
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.relaxation.blocks import Block, Layout, Part, layout
 from gdpnet.relaxation.products import count_products
-from gdpnet.solve._exact import engine_of
-from gdpnet.solve.extended import NO_BLOCK, ExtendedEngine, ExtendedSolved
+from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.extended.engine import ExtendedEngine, ExtendedSolved
 from gdpnet.study._models import load_model
 from tests.bank import PROBLEMS, Problem
 from tests.random_rules import random_predictions, random_rules

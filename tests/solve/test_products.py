@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import linprog
 
 from gdpnet.ir.instance import Instance
-from gdpnet.solve._exact import engine_of
-from gdpnet.solve.exact import products_within
+from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.exact.products import products_within
 from gdpnet.solve.results import Options
 from tests.problems import reference
 

@@ -1,14 +1,11 @@
-"""The extended engine: linear programs of CNF and partial DNF, for a batch with all its patterns.
+"""Extended formulations of CNF, partial DNF and DNF: linear programs in copies of y.
 
 | module | what is in it |
 |---|---|
-| `tables` | layouts as flat arrays |
-| `engine` | batches and threads |
+| `backend` | `Extended`: who solves which sample, and whether its point satisfies the rules |
+| `adaptive` | basic steps where a relaxation's point breaks rules |
+| `engine`, `tables` | gdpnet's own simplex: batches and threads, layouts as flat arrays |
+| `written_out` | programs kept in HiGHS or Gurobi |
 | `judge` | which rules hold at a point |
+| `jacobian`, `written_jacobian` | derivatives from the final bases |
 """
-
-from gdpnet.kernels import NO_BLOCK
-from gdpnet.solve.extended.engine import ExtendedEngine, ExtendedSolved
-from gdpnet.solve.extended.judge import Judge
-
-__all__ = ["NO_BLOCK", "ExtendedEngine", "ExtendedSolved", "Judge"]

@@ -21,7 +21,7 @@ from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve import existence
-from gdpnet.solve._exact import clear_unusable
+from gdpnet.solve.exact.backend import clear_unusable
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.extended.written_out import (
@@ -38,7 +38,7 @@ from gdpnet.solve.status import Status
 from gdpnet.threads import workers_of
 
 if TYPE_CHECKING:
-    from gdpnet.solve.extended import ExtendedEngine
+    from gdpnet.solve.extended.engine import ExtendedEngine
 
 logger = logging.getLogger("gdpnet")
 
@@ -170,7 +170,7 @@ class RelaxedBatch:
 
     @property
     def _engine(self) -> ExtendedEngine:
-        from gdpnet.solve.extended import ExtendedEngine
+        from gdpnet.solve.extended.engine import ExtendedEngine
 
         engine: ExtendedEngine = self.layouts.ready.rules.kept("extended engine", ExtendedEngine)
         return engine
@@ -293,7 +293,7 @@ def judge(
     if not len(samples):
         return np.zeros(0, dtype=bool)
     if rules.is_plain and instance is not None and kernels.AVAILABLE:
-        from gdpnet.solve.extended import Judge
+        from gdpnet.solve.extended.judge import Judge
 
         kept: Judge = rules.kept("judge", Judge)
         measured = np.empty(results.active.shape) if violation is None else violation

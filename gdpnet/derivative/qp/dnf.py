@@ -51,11 +51,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.derivative.qp.choices import choices
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import (
     FAILED,
     PASSED,
     PIECES,
+    SOLVED,
     VERTICES,
     Array,
     Band,
@@ -72,9 +74,9 @@ from gdpnet.kernels import (
     settle_pieces,
     vjp_band,
 )
-from gdpnet.sensitivity.qp.choices import choices
-from gdpnet.solve.exact import SOLVED, ExactEngine, Gradients, Solved
 from gdpnet.solve.exact.arrays import Component
+from gdpnet.solve.exact.engine import ExactEngine, Solved
+from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.results import Options
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gdpnet.derivative.qp.parts import BlockPart, block_part, solve_parts
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import Part
-from gdpnet.sensitivity.qp.parts import BlockPart, block_part, solve_parts
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.gradients import Gradients
 from gdpnet.solve.results import Array

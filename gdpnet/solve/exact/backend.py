@@ -15,14 +15,14 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve import _margin
+from gdpnet.solve.exact import margin
 from gdpnet.solve.milp import backend as milp
 from gdpnet.solve.milp.backend import Incumbent, literals_of
 from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Solved
+    from gdpnet.solve.exact.engine import ExactEngine, Solved
 
 logger = logging.getLogger("gdpnet")
 
@@ -55,7 +55,7 @@ def _new_engine(rules: Rules) -> ExactEngine:
             "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
         )
     _announce()
-    from gdpnet.solve.exact import ExactEngine
+    from gdpnet.solve.exact.engine import ExactEngine
 
     return ExactEngine(rules)
 
@@ -175,13 +175,13 @@ def solve(
     results.y = np.where(rest[:, None], yhat, results.y)
     conflict = (results.status == Status.CONFLICT) & ~invalid
     rest &= ~(conflict | invalid)
-    close = _margin.doubtful(rules, x, yhat, np.flatnonzero(conflict), searched)
+    close = margin.doubtful(rules, x, yhat, np.flatnonzero(conflict), searched)
     conflict[close] = False
     rest[close] = True
     results.unfinished = results.unfinished | rest
     again = np.flatnonzero(rest | (conflict if options.nearest else False))
     if len(again):
-        from gdpnet.solve.exact import NODE_LIMIT
+        from gdpnet.kernels import NODE_LIMIT
 
         incumbents = {
             int(i): Incumbent(
@@ -208,7 +208,7 @@ def _forgive_rounding(
 
     What comes out is judged on the numbers that are returned, as all of them are.
     """
-    from gdpnet.solve.exact import NUMERICAL, SOLVED
+    from gdpnet.kernels import NUMERICAL, SOLVED
 
     failed = np.flatnonzero((solved.status == NUMERICAL) & (np.abs(yhat).max(1) > _LARGE))
     if not len(failed):

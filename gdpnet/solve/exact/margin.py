@@ -21,7 +21,7 @@ from gdpnet.ir.steps import impossible, power_of_two
 from gdpnet.solve.results import Array, Options
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact import ExactEngine, Solved
+    from gdpnet.solve.exact.engine import ExactEngine, Solved
 
 # How far rows give way, relative to max(1, |b|, max|a|).
 _MARGIN = 1e-6
@@ -38,7 +38,7 @@ class Loosened:
     """
 
     def __init__(self, rules: Rules) -> None:
-        from gdpnet.solve.exact import ExactEngine
+        from gdpnet.solve.exact.engine import ExactEngine
 
         self.unit = _units(rules.data)
         self.rules = Rules.from_data(_loosened(_in_units(rules.data, self.unit)))
@@ -129,7 +129,7 @@ def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Opti
     Returns:
         Those of them.
     """
-    from gdpnet.solve.exact import NO_SOLUTION
+    from gdpnet.kernels import NO_SOLUTION
 
     if not len(conflict):
         return conflict
