@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
 
 import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _PROBE = 16  # samples that are timed before threads are started
 _WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
@@ -58,5 +62,32 @@ def in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int 
     # Four pieces a worker, so that a few hard samples do not leave the others idle.
     pieces = min(4 * workers, size - first)
     cuts = [first + (size - first) * k // pieces for k in range(pieces + 1)]
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, pairwise(cuts)))
+    map_in_threads(work, list(pairwise(cuts)), workers)
+
+
+def map_in_threads(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    threads: int | None,
+    cancel: Callable[[], None] = lambda: None,
+) -> list[Result]:
+    """What a function makes of each item, in their order.
+
+    Args:
+        function: called from several threads.
+        items: what it is called with.
+        threads: how many, or None to choose.
+        cancel: called where one of them fails or the user interrupts: calls off those at work.
+    """
+    workers = min(len(items), workers_of(threads))
+    if workers <= 1:
+        return list(map(function, items))
+    pool = ThreadPoolExecutor(workers)
+    try:
+        return list(pool.map(function, items))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        cancel()
+        raise
+    finally:
+        pool.shutdown()

@@ -7,72 +7,51 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
-from gdpnet.errors import IdentityGradientWarning, InputError, ZeroGradientWarning
-from gdpnet.ir.instance import Instance
+from gdpnet import kernels
+from gdpnet.derivative.regularised import Regularised
+from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
 from gdpnet.ir.rules import Rules
-from gdpnet.projection.operator import Solution
-from gdpnet.relaxation.plan import Plan
-from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.gradients import Gradients
-from gdpnet.solve.milp.jacobian import ActiveJacobian
-from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
+from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.exact.linearisation import ExactLinearisation
+from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.status import Status
 
-if TYPE_CHECKING:
-    from gdpnet.solve.exact.engine import ExactEngine, Solved
-
-
-_PROJECTED = int(Status.PROJECTED)
 _PASSED = np.zeros(len(Status), dtype=bool)  # by status: y is the prediction, or breaks rules
 _PASSED[[Status.SATISFIED, Status.CONFLICT, Status.UNSOLVED]] = True
-_EXACT = SOLVER_NAMES.index("exact")
-
-
-class Projected(NamedTuple):
-    """A batch that was projected: what a sensitivity looks at.
-
-    Attributes:
-        rules: the rules.
-        relaxation: as asked for.
-        x: inputs, (B, p).
-        yhat: predictions as given, (B, d).
-        results: what was found.
-        options: how it was found.
-    """
-
-    rules: Rules
-    relaxation: str | Plan
-    x: Array
-    yhat: Array
-    results: Results
-    options: Options
-
-
-class Backward(Protocol):
-    """Derivative of a batch of projections."""
-
-    def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+_USUAL = np.zeros(len(Status), dtype=bool)  # by status: nothing to look at more closely
+_USUAL[[Status.SATISFIED, Status.PROJECTED]] = True
 
 
 class Sensitivity(ABC):
-    """How gradients pass a projection."""
+    """How gradients pass a projection. Subclass it for a gradient of your own.
 
-    needs_dictionaries: ClassVar[bool] = True
-    """Whether the solver has to keep its final bases."""
+    Attributes:
+        needs_linearisation: whether it asks the backend for the derivative of its answers.
+    """
+
+    needs_linearisation: ClassVar[bool] = True
 
     @abstractmethod
-    def backward(self, projected: Projected) -> Backward:
-        """The derivative of a batch."""
+    def backward(self, request: Request, answer: Answer) -> Linearisation:
+        """What becomes of gradients, for a batch.
 
-    def derivative(self, *projected: Any) -> Derivative:
-        """The derivative of a batch, made when it is needed; arguments as of `Projected`."""
-        return Derivative(self, Projected(*projected))
+        Args:
+            request: inputs and predictions.
+            answer: what was found, with the derivative at the points that were found.
+        """
+
+    def refuse(self, backend: Backend) -> None:
+        """Raise where it cannot be had of a backend: before anything is trained."""
+        if self.needs_linearisation and not backend.capabilities.linearisation:
+            raise InputError(
+                f"gradient: {self!r} needs the derivative of the answers, and solver {backend!r} "
+                "has none. Use gradient='straight_through' or another solver."
+            )
 
 
 @dataclass(frozen=True)
@@ -94,24 +73,10 @@ class Vertex(Sensitivity):
         [[0.5, 0.0]]
     """
 
-    def backward(self, projected: Projected) -> Backward:
-        """The derivative of a batch."""
-        results = projected.results
-        written_out = results.derivative  # of the very vertex that was returned
-        if projected.relaxation != "dnf" or written_out is not None:
-            return written_out
-        own = None
-        if results.solved is not None:
-            engine, instance, solved = exact_solution(projected)
-            own = engine.jacobian(instance, solved, projected.yhat, projected.options)
-        others = (results.status == _PROJECTED) & (results.solver != _EXACT)
-        if own is not None and not others.any():
-            return own
-        points = np.empty((len(others), 0)) if results.points is None else results.points
-        return ActiveJacobian(
-            *(projected.rules, projected.x, projected.yhat, points, results.assignment),
-            *(np.flatnonzero(others & (results.points is not None)), own),
-        )
+    def backward(self, request: Request, answer: Answer) -> Linearisation:
+        """The derivative of the very points that were returned."""
+        assert answer.linearisation is not None
+        return answer.linearisation
 
 
 @dataclass(frozen=True)
@@ -152,20 +117,31 @@ class QP(Sensitivity):
         if not isinstance(self.cap, int) or isinstance(self.cap, bool) or self.cap < 1:
             raise InputError(f"QP: cap: expected a whole number >= 1, got {self.cap!r}.")
 
-    def backward(self, projected: Projected) -> Any:
-        """The derivative of a batch; `y` is the regularised point, `capped` and so on tell more."""
-        if projected.relaxation != "dnf":
-            from gdpnet.derivative.qp.layouts import RelaxedQPs
-
-            return RelaxedQPs(
-                projected.results.derivative, projected.options.weights, float(self.eps)
+    def refuse(self, backend: Backend) -> None:
+        """Raise where it cannot be had: the regularised program has kernels of its own."""
+        if not kernels.AVAILABLE:
+            raise SolverError(
+                f"gradient: {self!r} needs numba, which is not installed. Install it, or use "
+                "gradient='auto' or 'straight_through'."
             )
-        from gdpnet.derivative.qp.dnf import solve_qp
+        super().refuse(backend)
 
-        engine, instance, solved = exact_solution(projected)
+    def backward(self, request: Request, answer: Answer) -> Regularised:
+        """The derivative of the regularised program, and its point."""
+        from gdpnet.derivative.qp.dnf import solve_qp
+        from gdpnet.derivative.qp.layouts import RelaxedQPs
+
+        found, settings = answer.linearisation, request.settings
+        if isinstance(found, RelaxedJacobian):
+            return RelaxedQPs(found, settings.weights, float(self.eps))
+        if not isinstance(found, ExactLinearisation):
+            # The program is that of the rules, whoever found the point.
+            found = Exact().search(request)
+            found.unfinished = answer.status == Status.LIMIT
         return solve_qp(
-            *(engine, instance, projected.yhat, projected.options, solved),
-            *(float(self.eps), self.cap),
+            *(found.engine, found.instance, found.yhat, found.search),
+            *(found.dictionaries(), float(self.eps), self.cap),
+            known=found.finished,
         )
 
 
@@ -188,12 +164,11 @@ class StraightThrough(Sensitivity):
 
     inward: bool = False
 
-    needs_dictionaries: ClassVar[bool] = False
+    needs_linearisation: ClassVar[bool] = False
 
-    def backward(self, projected: Projected) -> Backward:
-        """The derivative of a batch."""
-        beyond = projected.yhat - projected.results.y if self.inward else None
-        return _Identity(projected.rules, beyond)
+    def backward(self, request: Request, answer: Answer) -> Linearisation:
+        """The identity."""
+        return _Identity(request.rules, request.yhat - answer.y if self.inward else None)
 
 
 @dataclass(frozen=True)
@@ -221,24 +196,22 @@ class Mixed(Sensitivity):
         if not isinstance(self.alpha, Real) or not 0 <= self.alpha <= 1:
             raise InputError(f"Mixed: alpha: expected a number from 0 to 1, got {self.alpha!r}.")
 
-    def backward(self, projected: Projected) -> Backward:
-        """The derivative of a batch."""
-        parts = self.first.backward(projected), self.second.backward(projected)
-        return _Sum(*parts, float(self.alpha))
+    def refuse(self, backend: Backend) -> None:
+        """Raise where one of the two cannot be had."""
+        self.first.refuse(backend)
+        self.second.refuse(backend)
+
+    def backward(self, request: Request, answer: Answer) -> Linearisation:
+        """The weighted mean."""
+        return _Sum(
+            self.first.backward(request, answer),
+            self.second.backward(request, answer),
+            float(self.alpha),
+        )
 
 
-def exact_solution(projected: Projected) -> tuple[ExactEngine, Instance, Solved]:
-    """The exact engine's own answer with its dictionaries, solved for where it was not asked."""
-    engine, results = engine_of(projected.rules), projected.results
-    instance, solved = results.instance, results.dictionaries()
-    if instance is None or solved is None:
-        instance = Instance.of(projected.rules, projected.x)
-        solved = engine.project(instance, projected.yhat, projected.options, True)
-    return engine, instance, solved
-
-
-class _Identity:
-    answered = True
+class _Identity(Linearisation):
+    complete = True
 
     def __init__(self, rules: Rules, beyond: Array | None) -> None:
         self._rules = rules
@@ -247,56 +220,56 @@ class _Identity:
     def vjp(self, gradient: Array) -> Gradients:
         if self._beyond is not None:
             gradient = np.where(self._beyond * gradient < 0.0, 0.0, gradient)
-        data, size = self._rules.data, len(gradient)
-        k = len(self._rules.table.varying)
-        rows = np.zeros((size, len(data.rows)))
-        return Gradients(gradient.copy(), rows, np.zeros((size, k, len(data.columns))))
+        return Gradients.passing(self._rules, gradient)
 
 
-class _Sum:
-    def __init__(self, first: Backward, second: Backward, alpha: float) -> None:
+class _Sum(Linearisation):
+    def __init__(self, first: Linearisation, second: Linearisation, alpha: float) -> None:
         self._first, self._second, self._alpha = first, second, alpha
-        # Where one of the two takes some of the products only.
-        self.capped = getattr(first, "capped", getattr(second, "capped", None))
-        self.answered = _answered(first) & _answered(second)
+        self.complete = first.complete and second.complete
+
+    @property
+    def known(self) -> Array | bool:  # type: ignore[override]
+        return self._first.known & self._second.known
+
+    @property
+    def capped(self) -> Array | None:  # type: ignore[override]
+        first = self._first.capped
+        return self._second.capped if first is None else first
 
     def vjp(self, gradient: Array) -> Gradients:
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
         return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
 
 
-def _answered(backward: Backward) -> Any:
-    """Samples that the engine left to another solver, whose derivative is known all the same."""
-    return getattr(backward, "answered", False)
-
-
 class Derivative:
     """The derivative of a batch, made when it is first needed.
 
-    Where no rule moved the prediction, the rules contradict each other, or another solver finished
-    (`identity`), the gradient passes unchanged; a sample that could not be used gets none.
+    Where no rule moved the prediction, the rules contradict each other, or nobody knows the
+    derivative (`identity`), the gradient passes unchanged; a sample that could not be used gets
+    none.
 
     Args:
         sensitivity: how gradients pass.
-        projected: the batch.
+        request: the batch.
+        answer: what is returned.
     """
 
-    def __init__(self, sensitivity: Sensitivity, projected: Projected) -> None:
-        self.sensitivity = sensitivity
-        self.projected = projected
-        self._backward: Any = None
+    def __init__(self, sensitivity: Sensitivity, request: Request, answer: Answer) -> None:
+        self.sensitivity, self.request, self.answer = sensitivity, request, answer
+        self._backward: Linearisation | None = None
 
     @property
     def available(self) -> bool:
         """Whether the batch was solved so that derivatives are known."""
-        projected = self.projected
-        return projected.relaxation == "dnf" or projected.results.derivative is not None
+        needed = self.sensitivity.needs_linearisation
+        return self.answer.linearisation is not None or not needed
 
     @property
-    def backward(self) -> Any:
+    def backward(self) -> Linearisation:
         """What the sensitivity makes of the batch."""
         if self._backward is None:  # a cached_property would take a lock
-            self._backward = self.sensitivity.backward(self.projected)
+            self._backward = self.sensitivity.backward(self.request, self.answer)
         return self._backward
 
     @property
@@ -306,38 +279,22 @@ class Derivative:
         Those that a fallback solved or a limit stopped; none where the sensitivity asks nothing of
         the solver.
         """
-        results = self.projected.results
-        if not self.sensitivity.needs_dictionaries:
-            return np.zeros(len(results.y), dtype=bool)
-        unknown = results.unfinished | (results.status == Status.LIMIT)
-        unknown &= ~(_PASSED[results.status] | results.unusable)
-        if unknown.any():
-            unknown &= ~np.asarray(_answered(self.backward))
-        return np.asarray(unknown)
-
-    def attach(self, y: torch.Tensor, yhat: Any, x: Any, seconds: dict[str, float]) -> torch.Tensor:
-        """Outputs as a function of prediction and inputs in torch's graph.
-
-        Args:
-            y: outputs in the caller's shape and type.
-            yhat: prediction as given, `... x d`.
-            x: inputs as given, `... x p` or `p`; None where there are none.
-            seconds: where the time of the backward pass is added.
-        """
-        return Solution(self.projected.rules, y, self, seconds).attach(yhat, x)
+        answer = self.answer
+        moved = ~(_PASSED[answer.status] | answer.unusable)
+        if not self.sensitivity.needs_linearisation or not moved.any():
+            return np.zeros(len(moved), dtype=bool)
+        return np.asarray(moved & ~np.asarray(self.backward.known))
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
-        results = self.projected.results
-        if results.plain:
-            plain: Gradients = self.backward.vjp(gradient)
-            return plain
-        status, identity = results.status, self.identity
-        unusable = results.unusable
-        passed = _PASSED[status] | unusable | identity
+        answer, backward = self.answer, self.backward
+        if backward.complete and _USUAL.take(answer.status).all():
+            return backward.vjp(gradient)
+        identity, unusable = self.identity, answer.unusable
+        passed = _PASSED[answer.status] | unusable | identity
         if unusable.any():
             gradient = np.where(unusable[:, None], 0.0, gradient)
-        found: Gradients = self.backward.vjp(gradient)
+        found = backward.vjp(gradient)
         if passed.any():
             found.yhat[passed] = gradient[passed]
             found.bound[passed] = 0.0
@@ -347,7 +304,9 @@ class Derivative:
         return found
 
     def _warn_of_identity(self, identity: Array) -> None:
-        def tell(_: Rules) -> None:
+        told = self.request.rules.cached(_told_of_identity)
+        if not told:
+            told.append(True)
             warnings.warn(
                 f"The gradient passes {np.count_nonzero(identity)} of the {len(identity)} samples "
                 "of a batch unchanged, as 'straight_through' would: a fallback solved them, of "
@@ -358,8 +317,6 @@ class Derivative:
                 stacklevel=2,
             )
 
-        self.projected.rules.kept("told of identity", tell)
-
     def warn_of_zeros(self, incoming: Array, outgoing: Array) -> None:
         """Warn where the gradient of a whole batch is lost, and say what would let it through.
 
@@ -369,7 +326,7 @@ class Derivative:
         """
         if np.count_nonzero(outgoing):
             return
-        usable = ~self.projected.results.unusable
+        usable = ~self.answer.unusable
         if not np.count_nonzero(incoming[usable]):
             return
         if any(isinstance(part, StraightThrough) for part in parts_of(self.sensitivity)):
@@ -388,6 +345,11 @@ class Derivative:
             ZeroGradientWarning,
             stacklevel=2,
         )
+
+
+def _told_of_identity(_: Rules) -> list[bool]:
+    """Whether somebody was told; empty where nobody was."""
+    return []
 
 
 def parts_of(sensitivity: Sensitivity) -> list[Sensitivity]:

@@ -12,16 +12,14 @@ from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import Projection, contradiction, project
-from gdpnet.projection.projector import TOLERANCE
 from gdpnet.rules import describe
 from gdpnet.solve import existence
-from gdpnet.solve.results import SOLVER_NAMES
 from gdpnet.solve.status import Status
 
 # Relative to max(1, |bound|): what counts as being at a bound, or at a row.
 _AT = 1e-7
-_EXACT = SOLVER_NAMES.index("exact")
 
 
 def explain(rules: Rules, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
@@ -37,20 +35,20 @@ class _Teller:
     def __init__(self, rules: Rules, p: Projection, weights: np.ndarray) -> None:
         self.rules = rules
         self.weights = weights
-        batch, results = p._batch, p._results
+        batch, answer = p.batch, p.answer
         self.x = batch.x.detach()
         self.yhat = batch.y.detach().cpu().numpy()
-        self.y = results.y  # before it was rounded to the caller's type
+        self.y = answer.y  # before it was rounded to the caller's type
         self.distance = p.distance.reshape(-1).tolist()
-        self.status = [Status(code) for code in results.status.tolist()]
-        self.tolerance = TOLERANCE.get(batch.dtype, 1e-6)
+        self.status = [Status(code) for code in answer.status.tolist()]
+        self.tolerance = TOLERANCES.of(batch.dtype)
         self.violation = existence.measure(rules, batch)[0].tolist()
-        self.disjunct = results.disjunct(rules)
-        self.active = results.active
+        self.disjunct = answer.disjunct(rules)
+        self.active = answer.active
         self.values = rules.evaluate(self.x).rows
         # A vertex of the exact engine comes with its multipliers, other answers do not.
-        self.known = (results.status == Status.PROJECTED) & (results.solver == _EXACT)
-        self.tight = results.tight(rules) if rules.data.rows else None
+        self.known = (answer.status == Status.PROJECTED) & (answer.solver == 1)
+        self.tight = [each.reshape(len(self.y), -1).cpu().numpy() for each in p.info.tight]
         self.rule_of = {
             row: r
             for r, rule in enumerate(rules.data.rules)
@@ -95,7 +93,7 @@ class _Teller:
         return ActiveRule(rule.name, violation, violation > self.tolerance, name, tuple(tight))
 
     def _multipliers(self, i: int) -> Iterator[tuple[int, float]]:
-        if self.tight is not None and self.known[i]:
+        if self.known[i]:
             rows, rates = self.tight
             yield from zip(rows[i][rows[i] >= 0].tolist(), rates[i].tolist(), strict=False)
 

@@ -42,7 +42,7 @@ class Instance(NamedTuple):
             x: inputs, (B, p) float64, contiguous.
         """
         if kernels.AVAILABLE:
-            tape: RuleTape | None = rules.kept("tape", _tape)
+            tape = rules.cached(_tape)
             if tape is not None:
                 return Instance(*tape.run(x))
         evaluated = rules.evaluate(torch.from_numpy(x))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -15,6 +15,8 @@ from gdpnet.ir.batch import name_rows
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.satisfaction import Satisfaction
 from gdpnet.ir.table import RowTable, RowValues
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Rules:
 
     def __init__(self, data: RuleData) -> None:
         self.data = data
-        self._kept: dict[Any, Any] = {}
+        self._cache: dict[Callable[[Rules], Any], Any] = {}
         self.table = RowTable(data.rows, len(data.columns))
         self.satisfaction = Satisfaction(data)
 
@@ -60,19 +62,16 @@ class Rules:
         Rules.__init__(rules, data)
         return rules
 
-    def kept(self, what: Hashable, make: Callable[[Any], Any]) -> Any:
+    def cached(self, make: Callable[[Rules], Made]) -> Made:
         """Something made from the rules, such as an engine, which lives as long as they do.
 
         Args:
-            what: its name.
-            make: makes it from the rules when it is first asked for.
+            make: a class or function of the rules, called when its result is first asked for.
         """
         try:
-            return self._kept[what]
+            return self._cache[make]
         except KeyError:
-            return self._kept.setdefault(what, make(self))
-
-    # ---- names ---------------------------------------------------------------------------
+            return self._cache.setdefault(make, make(self))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -38,6 +38,14 @@ def _importable(name: str) -> bool:
 AVAILABLE = _importable("numba")
 """Whether kernels can be loaded."""
 
+
+def unavailable(what: str, instead: str) -> str | None:
+    """Why something cannot be had without kernels, and what to use instead; None where it can."""
+    if AVAILABLE:
+        return None
+    return f"{what} needs numba, which is not installed. Install it, or use {instead}."
+
+
 _NAMES = {
     "_jit": "Array",
     "_block": "Block",

@@ -35,6 +35,15 @@ def environment() -> Any:
     return env
 
 
+def unavailable() -> str | None:
+    """Why it cannot be used here, None where it can."""
+    try:
+        environment()
+    except SolverError as error:
+        return str(error)
+    return None
+
+
 @contextmanager
 def refusals(variables: int, rows: int) -> Iterator[None]:
     """Turn what Gurobi raises into one line that says what to do."""

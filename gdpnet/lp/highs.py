@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,13 @@ _TOLERANCES = {
 
 # Entries of a linear program from which on it pays to run it where it can be called off.
 _LARGE = 20_000
+
+
+def unavailable() -> str | None:
+    """Why it cannot be used here, None where it can."""
+    if importlib.util.find_spec("highspy") is None:
+        return "HiGHS was asked for, but highspy is not installed: pip install highspy."
+    return None
 
 
 def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:

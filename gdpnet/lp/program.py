@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
 import numpy as np
 
 from gdpnet.lp.clock import Clock
 
 
-class Outcome(Enum):
-    """How a solver ended."""
+class Outcome(IntEnum):
+    """How a program ended; the codes have no order."""
 
-    OPTIMAL = "optimal"
-    INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
-    LIMIT = "a limit was reached"
-    FAILED = "the solver failed"
+    OPTIMAL = 0
+    INFEASIBLE = 1
+    FAILED = 2
+    LIMIT = 3
+    UNBOUNDED = 4
+
+    @property
+    def message(self) -> str:
+        """What it means, to be read after a colon."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Outcome.OPTIMAL: "optimal",
+    Outcome.INFEASIBLE: "infeasible",
+    Outcome.FAILED: "the solver failed",
+    Outcome.LIMIT: "a limit was reached",
+    Outcome.UNBOUNDED: "unbounded",
+}
 
 
 @dataclass(frozen=True)

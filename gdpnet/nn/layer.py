@@ -13,6 +13,7 @@ from gdpnet.model import RuleModel
 from gdpnet.projection.projection import Projection, ProjectionInfo
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
+from gdpnet.solve.base import Backend
 
 
 class ProjectionLayer(nn.Module):
@@ -24,13 +25,19 @@ class ProjectionLayer(nn.Module):
 
     Args:
         rules: the rules.
-        relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"auto"`.
-        solver: see `gdpnet.project`.
+        norm: as all keywords, see `gdpnet.project`; `"l1"`.
+        weights: of the outputs in the distance, `d`.
+        relaxation: `"dnf"` (exact), `"cnf"`, `"adaptive"`, `"pdnf:K"`, `"plan:BUDGET"`, a `Plan`.
+        solver: `"auto"`, a name, or an object of `gdpnet.solve`.
         gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
-            `gdpnet.derivative`; see `docs/gradients.md` for how to choose. Without numba `"auto"`
-            is `StraightThrough(inward=True)` for the DNF, and what cannot be had is refused.
-        **keywords: `forward`, `weights`, `tie`, `strict`, `node_limit`, `time_limit`, `threads`,
-            `on_conflict`, `on_invalid` as in `gdpnet.project`.
+            `gdpnet.derivative`; see `docs/gradients.md` for how to choose. What the solver cannot
+            give is refused here, not in the first backward pass.
+        forward: `"exact"`, or `"qp"` for study.
+        strict: rules hold without tolerance.
+        time_limit: seconds for each sample.
+        threads: samples solved at a time.
+        on_conflict: `"pass"`, `"raise"` or `"nearest"`.
+        on_invalid: `"raise"` or `"mark"`.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch
@@ -48,22 +55,34 @@ class ProjectionLayer(nn.Module):
     def __init__(
         self,
         rules: RuleModel,
+        *,
+        norm: str = "l1",
+        weights: Any = None,
         relaxation: str | Plan = "dnf",
-        solver: str = "auto",
+        solver: str | Backend = "auto",
         gradient: Any = "auto",
-        **keywords: Any,
+        forward: str = "exact",
+        strict: bool = False,
+        time_limit: float | None = None,
+        threads: int | None = None,
+        on_conflict: str = "pass",
+        on_invalid: str = "raise",
     ) -> None:
         super().__init__()
-        unknown = set(keywords) - _KEYWORDS
-        if unknown:
-            raise InputError(
-                f"ProjectionLayer: unknown keyword {', '.join(map(repr, sorted(unknown)))}; "
-                f"expected some of {', '.join(sorted(_KEYWORDS))}."
-            )
-        self._keywords = keywords
         self._rules = rules
         self._projector = Projector(
-            rules, relaxation=relaxation, solver=solver, gradient=gradient, **keywords
+            rules,
+            norm=norm,
+            weights=weights,
+            relaxation=relaxation,
+            solver=solver,
+            gradient=gradient,
+            forward=forward,
+            strict=strict,
+            time_limit=time_limit,
+            threads=threads,
+            on_conflict=on_conflict,
+            on_invalid=on_invalid,
         )
 
     @property
@@ -116,17 +135,14 @@ class ProjectionLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of `repr`."""
-        projector = self._projector
-        count = len(self.rules.names)
+        projector, count = self._projector, len(self.rules.names)
         parts = [
             f"{count} rule{'' if count == 1 else 's'}, d={self.rules.data.outputs}",
             f"relaxation={projector.relaxation!r}",
-            f"solver={projector.solver!r}",
+            f"solver={projector.backend!r}",
             f"gradient={projector.sensitivity!r}",
         ]
-        return ", ".join(parts + [f"{key}={value!r}" for key, value in self._keywords.items()])
-
-    # ---- checkpoints ---------------------------------------------------------------------
+        return ", ".join(parts + [f"{key}={value!r}" for key, value in projector.unusual.items()])
 
     def get_extra_state(self) -> torch.Tensor:
         """What a checkpoint keeps of the layer: the fingerprint of its rules, bytes as uint8."""
@@ -169,7 +185,3 @@ def _fingerprint(state: Any) -> str | None:
     if isinstance(state, Mapping):  # as checkpoints had it before it was a tensor
         return state.get("rules")
     return None
-
-
-# What `**keywords` may hold: all of the projector's but those that the layer names itself.
-_KEYWORDS = set(Projector.__init__.__kwdefaults__ or ()) - {"relaxation", "solver", "gradient"}

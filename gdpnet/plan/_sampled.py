@@ -41,11 +41,10 @@ class Sampled:
     """
 
     def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
-        from gdpnet.solve.exact.backend import clear_unusable
-
         self.rules, self.x, self.yhat = rules, x, yhat
         self.instance = Instance.of(rules, x)
-        clear_unusable(rules, x, self.instance, np.zeros(len(x), dtype=bool), mark=False)
+        if self.instance.unusable().any():
+            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
         self.rule_clauses = np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
         self.active = self.instance.active[:, self.rule_clauses]
         self.patterns, pattern = np.unique(self.active, axis=0, return_inverse=True)
@@ -78,9 +77,9 @@ class Sampled:
         if self.engine is None:
             own = Rules.from_data(about(self.rules.data, cluster))
             return self._project(own, np.arange(len(self.yhat))).distance.numpy()
-        from gdpnet.solve.results import Options
+        from gdpnet.solve.exact.options import SearchOptions
 
-        options = Options(self._weights, tolerance=0.0, threads=1)
+        options = SearchOptions(self._weights, tolerance=0.0, threads=1)
         only = _with_activity(self.instance, self._only(cluster))
         return self.engine.project(only, self.yhat, options).distance
 
@@ -185,7 +184,7 @@ class Sampled:
 
     def _contradictory(self, clauses: Sequence[int], samples: np.ndarray) -> float:
         """Share of samples for which some clauses of `_single_choices` leave nothing."""
-        from gdpnet.solve.results import Options
+        from gdpnet.solve.exact.options import SearchOptions
         from gdpnet.solve.status import Status
 
         choices, _ = self._single_choices
@@ -205,7 +204,7 @@ class Sampled:
         active = np.zeros_like(instance.active)
         active[:, clauses] = instance.active[:, clauses]
         part = _with_activity(instance, active)
-        options = Options(self._weights, tolerance=0.0, threads=1)
+        options = SearchOptions(self._weights, tolerance=0.0, threads=1)
         solved = self._choosing.project(part, self.yhat[samples], options)
         return float((solved.status == NO_SOLUTION).mean())
 

@@ -9,7 +9,7 @@ from gdpnet.ir.rules import Rules
 from gdpnet.projection.projection import Projection
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve.results import NODE_LIMIT
+from gdpnet.solve.base import Backend
 
 
 def project(
@@ -17,14 +17,13 @@ def project(
     yhat: Any,
     x: Any = None,
     *,
-    relaxation: str | Plan = "dnf",
-    solver: str = "auto",
-    gradient: Any = None,
-    forward: str = "vertex",
+    norm: str = "l1",
     weights: Any = None,
-    tie: str = "vertex",
+    relaxation: str | Plan = "dnf",
+    solver: str | Backend = "auto",
+    gradient: Any = None,
+    forward: str = "exact",
     strict: bool = False,
-    node_limit: int = NODE_LIMIT,
     time_limit: float | None = None,
     threads: int | None = None,
     on_conflict: str = "pass",
@@ -40,33 +39,24 @@ def project(
             within the same tolerance then, relative to max(1, |b|, max|a|); where no number of
             that type does, the status is ERROR and `info.rounding` tells by how much.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
-        relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
-            DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
-            lower bound on the exact distance, and y may break rules: status RELAXED, and
-            `disjunct` is -1 for the rules that are broken. `"auto"`: CNF first, then basic steps on
-            broken rules, round by round, until all rules hold: the exact answer, or RELAXED where
-            too many products would have to be written down (`info.rounds` counts).
-        solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
-            sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
-            linear program: `"dense"`: the engine's own simplex, or where the program is large
-            HiGHS on a compact form of it; `"highs"`: HiGHS on the program that the Pyomo chain
-            writes, kept, with coefficients changed in place, `"gurobi"` likewise. Those two start
-            from the last basis, so where several points are equally near, which one they give may
-            depend on the samples before. `"auto"`: the exact engine for the DNF (MILP without
-            numba), dense for the others (HiGHS without numba).
+        norm: `"l1"`.
+        weights: positive weight of each output in the distance, `d`; 1 where not given.
+        relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
+            or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
+            basic steps. For these `value` is a lower bound on the exact distance, and y may break
+            rules: status RELAXED, and `disjunct` is -1 for the rules that are broken.
+            `"adaptive"`: CNF first, then basic steps on broken rules, round by round, until all
+            rules hold: the exact answer, or RELAXED where too many products would have to be
+            written down (`info.rounds` counts).
+        solver: a backend of `gdpnet.solve`, which has options of its own, or its name: `"exact"`,
+            `"milp"` and `"milp:gurobi"` for the DNF; `"extended"`, `"highs"` and `"gurobi"` for
+            relaxations and the DNF, written out as linear programs. `"auto"`: `Exact()` for the
+            DNF (`MILP()` without numba), `Extended()` for the others (HiGHS without numba).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
-        forward: `"vertex"`: y is the nearest point. `"qp"`: y is the point of the regularised
+        forward: `"exact"`: y is the nearest point. `"qp"`: y is the point of the regularised
             program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
-        weights: positive weight of each output in the distance, `d`; 1 where not given.
-        tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
-            set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
-            all nearest points of all combinations of disjuncts the one with the least
-            `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
-            every nearest point is one of many, and the vertex takes from few coordinates what the
-            least norm takes evenly from all. Exact engine only; `info.least_norm` tells where it is
-            proved.
         strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
             on the y returned, after its rounding to the caller's type, and equalities within a few
             units in the last place. Rows that rounding breaks are tightened by what they were
@@ -74,8 +64,6 @@ def project(
             only, unless the nearest set is so thin that no number of that type lies in it and
             another set is taken. `info.strict` tells for which samples it could be had. Exact
             engine only.
-        node_limit: nodes of the exact engine's search for a sample; what is not finished by then
-            goes to MILP (`info.solver` tells).
         time_limit: seconds for each sample, all solvers together (half of it for the engine's
             search before MILP takes over); then the best found is returned with status LIMIT, or
             the prediction with UNSOLVED where nothing was found.
@@ -103,14 +91,13 @@ def project(
         ['PROJECTED', 'SATISFIED']
     """
     keywords = {
+        "norm": norm,
+        "weights": weights,
         "relaxation": relaxation,
         "solver": solver,
         "gradient": gradient,
         "forward": forward,
-        "weights": weights,
-        "tie": tie,
         "strict": strict,
-        "node_limit": node_limit,
         "time_limit": time_limit,
         "threads": threads,
         "on_conflict": on_conflict,
@@ -118,8 +105,7 @@ def project(
     }
     if isinstance(rules, Rules) and all(map(is_, keywords.values(), _USUAL)):
         # Checking keywords would cost more than projecting.
-        projection: Projection = rules.kept("usual projector", Projector)(yhat, x)
-        return projection
+        return rules.cached(Projector)(yhat, x)
     return Projector(rules, **keywords)(yhat, x)
 
 

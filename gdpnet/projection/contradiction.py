@@ -123,7 +123,7 @@ class _Parts:
         program = replace(program, booleans=self.booleans)
         outcome = solve_search(program, first=True).outcome
         if outcome not in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
-            raise SolverError(f"HiGHS could not tell whether rules contradict: {outcome.value}.")
+            raise SolverError(f"HiGHS could not tell whether rules contradict: {outcome.message}.")
         return outcome is Outcome.OPTIMAL
 
 

@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from gdpnet.derivative.gradients import Derivative
 from gdpnet.ir.batch import Batch
-from gdpnet.ir.rules import Rules
+from gdpnet.projection.operator import Solution
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
-from gdpnet.solve.results import SOLVER_NAMES, Results
+from gdpnet.solve.base import Answer, Request
+from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.status import Status
-
-if TYPE_CHECKING:
-    from gdpnet.derivative.gradients import Derivative
 
 
 class Projection:
     """Projected outputs, and what became of each sample.
 
     Attributes are made when they are first looked at, so that a single prediction costs no more
-    than its projection.
+    than its projection. `answer` is what the backend found: numpy arrays over the flat batch, in
+    float64, before they are rounded to the caller's type.
 
     Args:
-        rules: the rules.
-        batch: predictions and inputs.
-        results: what the solver found.
+        request: what was asked of the backend.
+        batch: predictions and inputs as given.
+        answer: what it found.
         weights: of the outputs, `d`.
+        unit: the heaviest of them, which backends count distances in.
         seconds: time of each stage.
         derivative: how gradients pass, where that was asked for.
     """
 
     def __init__(
         self,
-        rules: Rules,
+        request: Request,
         batch: Batch,
-        results: Results,
+        answer: Answer,
         weights: np.ndarray,
+        unit: float,
         seconds: dict[str, float],
         derivative: Derivative | None = None,
     ) -> None:
-        self._rules = rules
-        self._batch = batch
-        self._results = results
+        self.request = request
+        self._rules = request.rules
+        self.batch = batch
+        self.answer = answer
         self._weights = weights
+        self._unit = unit
         self._seconds = seconds
         self._derivative = derivative
 
@@ -62,7 +66,8 @@ class Projection:
         """Make `y` a function of prediction and inputs in torch's graph."""
         assert self._derivative is not None
         y = self._outputs()
-        self.__dict__["y"] = self._derivative.attach(y, yhat, x, self._seconds)
+        solution = Solution(self._rules, y, self._derivative, self._seconds)
+        self.__dict__["y"] = solution.attach(yhat, x)
 
     def _outputs(self) -> torch.Tensor:
         """Outputs in memory of their own, which the caller may write into.
@@ -70,7 +75,7 @@ class Projection:
         Distances and gradients are made of the solver's, later. No view either: torch lets nobody
         write into one that a Function returns.
         """
-        y, batch = self._results.y, self._batch
+        y, batch = self.answer.y, self.batch
         if len(batch.shape) != 1:
             y = y.reshape(*batch.shape, y.shape[1])
         if batch.device is not None:
@@ -82,8 +87,8 @@ class Projection:
     @cached_property
     def value(self) -> torch.Tensor:
         """Optimal value of the relaxation, a lower bound on the distance, `...`."""
-        value = np.where(self._results.unusable, np.nan, self._results.value)
-        return self._tensor(value, self._batch.dtype)
+        value = np.where(self.answer.unusable, np.nan, self.answer.value)
+        return self._tensor(value, self.batch.dtype)
 
     @cached_property
     def distance(self) -> torch.Tensor:
@@ -92,15 +97,16 @@ class Projection:
         inf on CONFLICT, and where a limit was reached before anything was found (y is the
         prediction then).
         """
-        results = self._results
-        distance = np.abs(results.y - self._batch.y.detach().numpy()) @ self._weights
-        distance[(results.status == Status.CONFLICT) | results.missing] = np.inf
-        return self._tensor(distance, self._batch.dtype)
+        answer = self.answer
+        distance = np.abs(answer.y - self.batch.y.detach().numpy()) @ self._weights
+        nothing = (answer.status == Status.CONFLICT) | (answer.status == Status.UNSOLVED)
+        distance[nothing] = np.inf
+        return self._tensor(distance, self.batch.dtype)
 
     @cached_property
     def status(self) -> torch.Tensor:
         """Codes of `Status`, int8 `...`."""
-        return self._tensor(self._results.status)
+        return self._tensor(self.answer.status)
 
     @cached_property
     def disjunct(self) -> torch.Tensor:
@@ -108,7 +114,7 @@ class Projection:
 
         -1 where the rule is inactive or broken.
         """
-        return self._tensor(self._results.disjunct(self._rules))
+        return self._tensor(self.answer.disjunct(self._rules))
 
     @cached_property
     def info(self) -> ProjectionInfo:
@@ -116,14 +122,14 @@ class Projection:
         return ProjectionInfo(self)
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-        return self._batch.restore(torch.from_numpy(array), dtype)
+        return self.batch.restore(torch.from_numpy(array), dtype)
 
     def __repr__(self) -> str:
-        codes, counts = np.unique(self._results.status, return_counts=True)
+        codes, counts = np.unique(self.answer.status, return_counts=True)
         told = ", ".join(
             f"{count} {Status(int(code)).name}" for code, count in zip(codes, counts, strict=True)
         )
-        shape = (*self._batch.shape, len(self._weights))
+        shape = (*self.batch.shape, len(self._weights))
         solver = self.info.solver if len(codes) else "none"
         return f"Projection(y: {tuple(shape)}, {told or 'no samples'}, solver: {solver})"
 
@@ -137,7 +143,7 @@ class ProjectionInfo:
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
-        self._results = projection._results
+        self._answer = projection.answer
 
     @property
     def status(self) -> torch.Tensor:
@@ -162,12 +168,12 @@ class ProjectionInfo:
     @cached_property
     def nodes(self) -> torch.Tensor:
         """Nodes of the search, or programs solved, for each sample, `...`."""
-        return self._projection._tensor(self._results.nodes)
+        return self._projection._tensor(self._answer.nodes)
 
     @cached_property
     def bound(self) -> torch.Tensor:
         """Proved lower bound on each distance, float64 `...`."""
-        return self._projection._tensor(self._results.value)
+        return self._projection._tensor(self._answer.value)
 
     @cached_property
     def solver(self) -> str | list[str]:
@@ -175,10 +181,11 @@ class ProjectionInfo:
 
         "none" where the sample could not be used.
         """
-        codes = np.unique(self._results.solver)
+        solvers, each = self._answer.solvers, self._answer.solver
+        codes = np.unique(each)
         if len(codes) == 1:
-            return SOLVER_NAMES[int(codes[0])]
-        return [SOLVER_NAMES[int(code)] for code in self._results.solver]
+            return solvers[int(codes[0])]
+        return [solvers[int(code)] for code in each]
 
     @cached_property
     def tight(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -188,14 +195,17 @@ class ProjectionInfo:
         beyond their number. The distance falls by the multiplier per unit that the row's right
         side grows. Known for samples that the exact engine projected to a vertex.
         """
-        rows, multipliers = self._results.tight(self._projection._rules)
-        return self._projection._tensor(rows), self._projection._tensor(multipliers)
+        projection, found = self._projection, self._answer.linearisation
+        size = len(self._answer.y)
+        rows, multipliers = np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
+        if isinstance(found, ExactLinearisation):
+            rows, multipliers = found.tight(projection._rules, self._answer)
+        return projection._tensor(rows), projection._tensor(multipliers * projection._unit)
 
     @cached_property
     def rounds(self) -> torch.Tensor | None:
         """Rounds of basic steps that relaxation="auto" took, `...`; else None."""
-        rounds = self._results.rounds
-        return None if rounds is None else self._projection._tensor(rounds)
+        return self._note("rounds")
 
     @cached_property
     def sizes(self) -> Sizes | None:
@@ -203,24 +213,22 @@ class ProjectionInfo:
 
         In the form that `gdpnet.convexify` writes. With relaxation="auto" of the last round.
         """
-        if self._results.layout is None:
+        if "layout" not in self._answer.notes:
             return None
         layouts = layouts_of(self._projection._rules)
-        used = [k for k in np.unique(self._results.layout).tolist() if k >= 0]
+        used = [k for k in np.unique(self._answer.notes["layout"]).tolist() if k >= 0]
         sizes = [layouts.sizes(k) for k in used if not layouts.contradictory[k]]
         return max(sizes, key=lambda s: s.nonzeros, default=None)
 
     @cached_property
     def unpruned(self) -> torch.Tensor | None:
         """Samples outside `input_bounds`, whose empty products were kept, bool `...`; else None."""
-        unpruned = self._results.unpruned
-        return None if unpruned is None else self._projection._tensor(unpruned)
+        return self._note("unpruned")
 
     @cached_property
     def least_norm(self) -> torch.Tensor | None:
         """Where y is proved to be the nearest point of least norm, bool `...`; else None."""
-        known = self._results.least_norm
-        return None if known is None else self._projection._tensor(known)
+        return self._note("least_norm")
 
     @cached_property
     def rounding(self) -> torch.Tensor:
@@ -229,16 +237,13 @@ class ProjectionInfo:
         Scaled by max(1, |b|, max|a|) of the row; 0 elsewhere. The status is ERROR there, and y the
         nearest point, rounded.
         """
-        rounding = self._results.rounding
-        return self._projection._tensor(
-            np.zeros(len(self._results.y)) if rounding is None else rounding
-        )
+        rounding = self._note("rounding")
+        return torch.zeros_like(self.bound) if rounding is None else rounding
 
     @cached_property
     def strict(self) -> torch.Tensor | None:
         """Which samples hold without any tolerance, bool `...`; None where not asked for."""
-        strict = self._results.strict
-        return None if strict is None else self._projection._tensor(strict)
+        return self._note("strict")
 
     @cached_property
     def unmendable(self) -> torch.Tensor | None:
@@ -247,8 +252,7 @@ class ProjectionInfo:
         Bounds, global constraints and logic, which it never breaks, contradict each other there:
         no rule is to blame, and y is the prediction.
         """
-        unmendable = self._results.unmendable
-        return None if unmendable is None else self._projection._tensor(unmendable)
+        return self._note("unmendable")
 
     @cached_property
     def capped(self) -> torch.Tensor | None:
@@ -259,7 +263,7 @@ class ProjectionInfo:
         derivative = self._projection._derivative
         if derivative is None or not derivative.available:
             return None
-        capped = getattr(derivative.backward, "capped", None)
+        capped = derivative.backward.capped
         return None if capped is None else self._projection._tensor(capped)
 
     @cached_property
@@ -270,6 +274,10 @@ class ProjectionInfo:
         """
         derivative = self._projection._derivative
         return None if derivative is None else self._projection._tensor(derivative.identity)
+
+    def _note(self, name: str) -> torch.Tensor | None:
+        noted = self._answer.notes.get(name)
+        return None if noted is None else self._projection._tensor(noted)
 
     @property
     def seconds(self) -> dict[str, float]:

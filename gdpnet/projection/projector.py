@@ -5,43 +5,29 @@ from __future__ import annotations
 import logging
 import math
 import time
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from gdpnet import kernels
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
-from gdpnet.errors import ConflictError, ConflictWarning, InputError, SolverError
-from gdpnet.ir.batch import Batch, as_array, as_batch, name_rows, refuse_nonfinite
+from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
+from gdpnet.errors import InputError
+from gdpnet.ir.batch import Batch, as_array, as_batch, refuse_nonfinite
 from gdpnet.ir.rules import Rules
-from gdpnet.projection import contradiction, returned
+from gdpnet.ir.tolerances import TOLERANCES
+from gdpnet.projection import after
 from gdpnet.projection.projection import Projection
+from gdpnet.projection.returned import hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve.exact import backend as exact
-from gdpnet.solve.extended import backend as extended
-from gdpnet.solve.milp import backend as milp
-from gdpnet.solve.results import NODE_LIMIT, Array, Options, Results
-from gdpnet.solve.status import Status
-
-if TYPE_CHECKING:
-    from gdpnet.derivative.gradients import Derivative
+from gdpnet.solve.base import Array, Backend, Request, Settings
+from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.extended.backend import Extended
+from gdpnet.solve.milp.backend import MILP
+from gdpnet.solve.registry import backend_of, names
 
 logger = logging.getLogger("gdpnet")
-
-# A prediction that satisfies everything within this passes unchanged: what rounding in the
-# caller's type leaves of an equality (a float32 softmax misses its sum by 1e-7).
-TOLERANCE = {
-    torch.float64: 1e-9,
-    torch.float32: 1e-6,
-    torch.float16: 2e-3,
-    torch.bfloat16: 2e-2,
-}
-
-# Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
-_WRITTEN_OUT = ("dense", "highs", "gurobi")
-_SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
 _MARK = " Mend them, or pass on_invalid='mark' to have only those rows marked."
 
@@ -52,8 +38,6 @@ _TRACED = (
     "ProjectionLayer; rules that rules.save wrote need no Pyomo there (gdpnet.load_rules)."
 )
 
-_RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this
-
 
 class Projector:
     """Projects batches in one way; for the keywords see `gdpnet.project`."""
@@ -62,14 +46,13 @@ class Projector:
         self,
         rules: Rules,
         *,
-        relaxation: str | Plan = "dnf",
-        solver: str = "auto",
-        gradient: Any = None,
-        forward: str = "vertex",
+        norm: str = "l1",
         weights: Any = None,
-        tie: str = "vertex",
+        relaxation: str | Plan = "dnf",
+        solver: str | Backend = "auto",
+        gradient: Any = None,
+        forward: str = "exact",
         strict: bool = False,
-        node_limit: int = NODE_LIMIT,
         time_limit: float | None = None,
         threads: int | None = None,
         on_conflict: str = "pass",
@@ -77,49 +60,42 @@ class Projector:
     ) -> None:
         if not isinstance(rules, Rules):
             raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
-        check_choice("solver", solver, _SOLVERS)
-        check_choice("forward", forward, ("vertex", "qp"))
+        check_choice("forward", forward, ("exact", "qp"))
         check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
         check_choice("on_invalid", on_invalid, ("raise", "mark"))
-        check_choice("tie", tie, ("vertex", "least_norm"))
-        check_count("node_limit", node_limit)
         check_seconds("time_limit", time_limit)
         check_count("threads", threads, none=True)
         self.rules = rules
-        self.relaxation, self.solver, self.forward = relaxation, solver, forward
+        self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
-        self.plan = _plan(rules, relaxation, solver)
-        without = not kernels.AVAILABLE
-        if without:
-            _refuse_without_numba(solver, tie, strict, forward)
-        if self.plan is not None or solver not in ("auto", "exact"):
-            for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
-                if chosen != usual:
-                    raise InputError(
-                        f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
-                        f"relaxation={relaxation!r} with solver={solver!r}."
-                    )
-        if forward == "qp" and (strict or tie != "vertex"):
+        plan = _plan(rules, relaxation)
+        self.backend = _backend(solver, relaxation, plan)
+        can = self.backend.capabilities
+        if norm not in can.norms:
+            known = ", ".join(map(repr, sorted(can.norms)))
+            raise InputError(f"norm: solver {self.backend!r} knows {known}, got {norm!r}.")
+        if strict and not can.strict:
+            raise InputError(
+                f"strict: only the exact engine can tighten its answers, not "
+                f"relaxation={relaxation!r} with solver={self.backend!r}."
+            )
+        self.sensitivity = _sensitivity(gradient, forward)
+        if self.sensitivity is not None:
+            self.sensitivity.refuse(self.backend)
+        if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
-        self.sensitivity: Any = None
-        if gradient is not None or forward != "vertex":
-            self.sensitivity = _sensitivity(gradient, forward)
-            if without:
-                written_out = self.plan is not None
-                self.sensitivity = _without_engine(gradient, self.sensitivity, written_out)
-        if without and "auto" in (solver, gradient):
-            _tell_without_numba()
         self.weights, self._unit = weights_of(weights, rules)
-        self._options = Options(
+        self._settings = Settings(
             # Solvers work in units of the heaviest output: their tolerances mean that.
             weights=self.weights if self._unit == 1.0 else self.weights / self._unit,
-            node_limit=int(node_limit),
+            norm=norm,
+            plan=plan,
+            adaptive=relaxation == "adaptive",
             time_limit=time_limit,
             threads=None if threads is None else int(threads),
             nearest=on_conflict == "nearest",
-            tie=tie,
         )
-        self._kept: dict[tuple[torch.dtype, bool], Options] = {}
+        self._settings_of: dict[tuple[torch.dtype, bool], Settings] = {}
 
     def __call__(self, yhat: Any, x: Any = None) -> Projection:
         """Project a batch.
@@ -131,75 +107,101 @@ class Projector:
         started = time.perf_counter()
         if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise InputError(_TRACED)
-        rules, mark = self.rules, self.on_invalid == "mark"
+        rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
         batch = as_batch(
             x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
         )
-        sensitivity = self.sensitivity
         differentiable = sensitivity is not None and _requires_gradient(yhat, x)
-        detailed = (differentiable or self.forward == "qp") and sensitivity.needs_dictionaries
-        options = self._options_of(batch.dtype, detailed)
+        wanted = differentiable or self.forward == "qp"
+        linearise = wanted and sensitivity is not None and sensitivity.needs_linearisation
         inputs, predictions, invalid = _arrays(batch, mark)
+        settings = self._settings_for(batch.dtype, linearise)
+        request = Request(rules, inputs, predictions, invalid, settings, mark)
         assembled = time.perf_counter()
 
-        results = self._solve(inputs, predictions, invalid, options, mark)
+        answer = self.backend.solve(request)
         if self.strict:
-            results.strict = returned.enforce_strictly(rules, predictions, results, options)
-        returned.settle(rules, inputs, predictions, results, options)
+            answer = hold_strictly(request, answer)
+        answer = hold_rounded(request, answer)
         if np.count_nonzero(invalid):
-            results.status[invalid] = Status.ERROR
-            results.y = np.where(invalid[:, None], np.nan, results.y)
-            results.solver[invalid] = 0
-            results.plain = False
+            answer = after.mark_invalid(request, answer)
         if self.on_conflict == "raise":
-            conflict = results.status == Status.CONFLICT
-            if conflict.any():
-                raise ConflictError(_conflict_message(rules, inputs, conflict))
+            after.raise_conflict(request, answer)
         elif self.on_conflict == "nearest":
-            results.unmendable = _tell_unmendable(rules, inputs, predictions, results)
+            answer = after.note_unmendable(request, answer)
         derivative = None
         if sensitivity is not None:
-            derivative = sensitivity.derivative(
-                rules, self.relaxation, inputs, predictions, results, options
-            )
+            derivative = Derivative(sensitivity, request, answer)
             if self.forward == "qp":
-                _move_to_regularised(rules, inputs, results, derivative)
+                answer = derivative.answer = after.move_to_regularised(request, derivative)
         if self._unit != 1.0:
-            results.value, results.unit = results.value * self._unit, self._unit
+            answer = answer._replace(value=answer.value * self._unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
-        projection = Projection(rules, batch, results, self.weights, seconds, derivative)
+        projection = Projection(
+            request, batch, answer, self.weights, self._unit, seconds, derivative
+        )
         if differentiable:
             projection.attach(yhat, x)
         return projection
 
-    def _options_of(self, dtype: torch.dtype, detailed: bool) -> Options:
-        known = self._kept.get((dtype, detailed))
+    @property
+    def unusual(self) -> dict[str, Any]:
+        """Keywords that are not as usual, of those that say how answers are treated."""
+        usual = Projector.__init__.__kwdefaults__ or {}
+        chosen = {
+            "forward": self.forward,
+            "strict": self.strict,
+            "time_limit": self._settings.time_limit,
+            "threads": self._settings.threads,
+            "on_conflict": self.on_conflict,
+            "on_invalid": self.on_invalid,
+        }
+        return {key: value for key, value in chosen.items() if value != usual[key]}
+
+    def _settings_for(self, dtype: torch.dtype, linearise: bool) -> Settings:
+        known = self._settings_of.get((dtype, linearise))
         if known is None:
-            tolerance = TOLERANCE.get(dtype, 1e-6)
-            known = self._options._replace(tolerance=tolerance, detailed=detailed, dtype=dtype)
-            self._kept[dtype, detailed] = known
+            tolerance = TOLERANCES.of(dtype)
+            known = self._settings._replace(tolerance=tolerance, dtype=dtype, linearise=linearise)
+            self._settings_of[dtype, linearise] = known
         return known
 
-    def _solve(
-        self, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
-    ) -> Results:
-        rules, solver = self.rules, self.solver
-        if self.plan is not None:
-            if solver == "auto":
-                solver = "dense" if kernels.AVAILABLE else "highs"
-            merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
-            adaptive = self.relaxation == "auto"
-            return extended.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
-        if solver == "auto":
-            solver = "exact" if kernels.AVAILABLE else "milp"
-        if solver == "exact":
-            return exact.solve(rules, x, yhat, invalid, options, mark)
-        return milp.solve(rules, x, yhat, invalid, options, mark, solver)
+
+def _plan(rules: Rules, relaxation: Any) -> Plan | None:
+    """Which rules are merged; None for the DNF."""
+    if isinstance(relaxation, Plan):
+        return relaxation
+    if relaxation == "dnf":
+        return None
+    if relaxation == "adaptive":
+        return Plan.cnf()
+    return Plan.parse(relaxation, rules)
 
 
-def _sensitivity(gradient: Any, forward: str) -> Any:
-    from gdpnet.derivative.gradients import QP, sensitivity_of
+def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
+    """Who solves: as asked for, or the fastest there is."""
+    if isinstance(solver, str) and solver == "auto":
+        if plan is None:
+            backend: Backend = Exact() if kernels.AVAILABLE else MILP()
+        else:
+            backend = Extended("simplex" if kernels.AVAILABLE else "highs")
+        if not kernels.AVAILABLE:
+            _tell_without_kernels()
+    else:
+        backend = backend_of(solver)
+    if plan is not None and not backend.capabilities.relaxations:
+        able = [name for name in names() if backend_of(name).capabilities.relaxations]
+        raise InputError(
+            f"solver: {backend!r} solves relaxation='dnf' only; for {relaxation!r} use one of "
+            f"{', '.join(map(repr, ('auto', *able)))}."
+        )
+    backend.refuse_unavailable()
+    return backend
 
+
+def _sensitivity(gradient: Any, forward: str) -> Sensitivity | None:
+    if gradient is None and forward == "exact":
+        return None
     sensitivity = sensitivity_of("qp" if gradient is None else gradient)
     if forward == "qp" and not isinstance(sensitivity, QP):
         raise InputError(
@@ -214,19 +216,6 @@ def _requires_gradient(yhat: Any, x: Any) -> bool:
         (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
         or (isinstance(x, torch.Tensor) and x.requires_grad)
     )
-
-
-def _move_to_regularised(rules: Rules, x: Array, results: Results, derivative: Derivative) -> None:
-    """Replace the projected points by those of the regularised program."""
-    wanted = (results.status == Status.PROJECTED) | (results.status == Status.RELAXED)
-    if not wanted.any():
-        return
-    # Without a solution of the program the vertex stays.
-    moved = np.flatnonzero(wanted & ~derivative.backward.missing & ~np.asarray(results.unfinished))
-    results.y = results.y.copy()
-    results.y[moved] = derivative.backward.y[moved]
-    results.status[moved] = Status.PROJECTED
-    extended.judge(rules, x, results.instance, results, moved, _RELAXED_BEYOND)
 
 
 def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
@@ -244,98 +233,14 @@ def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
     return inputs, predictions, invalid
 
 
-def _plan(rules: Rules, relaxation: Any, solver: str) -> Plan | None:
-    """The plan of a relaxation that is written out; None for the DNF without writing it down."""
-    if isinstance(relaxation, Plan):
-        plan = relaxation
-    else:
-        check_choice("relaxation", relaxation, ("dnf", "cnf", "auto"))
-        if relaxation == "dnf" and solver not in _WRITTEN_OUT:
-            return None
-        plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
-    if solver not in ("auto", *_WRITTEN_OUT):
-        raise InputError(
-            f"solver: {solver!r} solves relaxation='dnf' only; for {relaxation!r} use one of "
-            f"{', '.join(map(repr, ('auto', *_WRITTEN_OUT)))}."
-        )
-    return plan
-
-
-def _refuse_without_numba(solver: str, tie: str, strict: bool, forward: str) -> None:
-    """Raise where a keyword asks for what only numba's kernels can do."""
-    instead = {"exact": "milp", "dense": "highs"}
-    if solver in instead:
-        raise SolverError(
-            f"solver={solver!r} needs numba, which is not installed. Install it, or use "
-            f"solver={instead[solver]!r}."
-        )
-    keywords = (("tie", tie, "vertex"), ("strict", strict, False), ("forward", forward, "vertex"))
-    for keyword, chosen, usual in keywords:
-        if chosen != usual:
-            raise SolverError(
-                f"{keyword}={chosen!r} needs numba, which is not installed. Install it, or leave "
-                f"{keyword}={usual!r}."
-            )
-
-
-def _without_engine(gradient: Any, sensitivity: Any, written_out: bool) -> Any:
-    """The sensitivity to use without numba: vertices of a linear program have derivatives."""
-    from gdpnet.derivative.gradients import QP, StraightThrough, Vertex, parts_of
-
-    if gradient == "auto" and not written_out:
-        return StraightThrough(inward=True)
-    for part in parts_of(sensitivity):
-        if isinstance(part, QP) or (isinstance(part, Vertex) and not written_out):
-            also = "" if isinstance(part, QP) else ", or solver='highs', which writes the DNF out"
-            raise SolverError(
-                f"gradient: {part!r} needs numba, which is not installed. Install it, or use "
-                f"gradient='auto' or 'straight_through'{also}."
-            )
-    return sensitivity
-
-
 _told: list[str] = []
 
 
-def _tell_without_numba() -> None:
+def _tell_without_kernels() -> None:
     if not _told:
         _told.append("numba")
         logger.warning(
             "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
-            "which is thousands of times slower than the exact engine, onto relaxations by HiGHS "
-            "too, and with gradient='auto' as StraightThrough(inward=True). pip install numba"
+            "which is thousands of times slower than the exact engine, and onto relaxations by "
+            "HiGHS too. pip install numba"
         )
-
-
-def _conflict_message(rules: Rules, x: np.ndarray, conflict: np.ndarray) -> str:
-    first = int(np.flatnonzero(conflict)[0])
-    names = contradiction.explain_all(rules, torch.from_numpy(x[[first]]))[0]
-    rows = name_rows(torch.from_numpy(conflict))
-    message = (
-        f"No output satisfies all active rules in {rows}. In row {first} these "
-        f"contradict each other: {', '.join(names)}. on_conflict='pass' lets such "
-        "predictions through, "
-    )
-    if contradiction.unmendable(rules, x[[first]])[0]:
-        return message + "'nearest' too, for breaking rules does not help here."
-    return message + "'nearest' breaks the rules as little as possible."
-
-
-def _tell_unmendable(rules: Rules, x: Array, yhat: Array, results: Results) -> Array:
-    """Samples for which on_conflict="nearest" has nothing to offer, bool (B,); told once a call."""
-    unmendable = (results.status == Status.CONFLICT) & (results.y == yhat).all(1)
-    samples = np.flatnonzero(unmendable)
-    if len(samples):
-        unmendable[samples] = contradiction.unmendable(rules, x[samples])
-    if unmendable.any():
-        first = int(np.flatnonzero(unmendable)[0])
-        evaluated = rules.evaluate(torch.from_numpy(x[[first]]))
-        names = contradiction.explain(rules, evaluated, 0, breakable=True)
-        warnings.warn(
-            f"on_conflict='nearest': {name_rows(torch.from_numpy(unmendable))} passed as "
-            f"predicted. In row {first} these contradict each other, whatever rules are broken: "
-            f"{', '.join(names)}.",
-            ConflictWarning,
-            stacklevel=4,
-        )
-    return unmendable

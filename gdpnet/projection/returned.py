@@ -20,117 +20,113 @@ within the tolerance of the type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 import torch
 
 from gdpnet import kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
+from gdpnet.projection.residuals import ReturnedCheck
 from gdpnet.solve import existence
-from gdpnet.solve.exact.backend import LOST, engine_of, solve
-from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.base import Answer, Array, Request, Settings
+from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.exact.linearisation import ExactLinearisation
+from gdpnet.solve.exact.options import LOST
 from gdpnet.solve.status import Status
-
-if TYPE_CHECKING:
-    from gdpnet.ir.instance import Instance
 
 _ROUNDS = 8
 
-_ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)
+_ANSWERED = np.zeros(len(Status), dtype=bool)  # by status: y is said to satisfy the rules
+_ANSWERED[[Status.SATISFIED, Status.PROJECTED, Status.LIMIT]] = True
 
 
-def enforce_strictly(rules: Rules, yhat: Array, results: Results, options: Options) -> Array:
-    """Make the results of a batch hold without tolerance, where that can be had.
+def hold_strictly(request: Request, answer: Answer) -> Answer:
+    """Make an answer hold without tolerance, where that can be had (`notes["strict"]`).
 
     Args:
-        rules: the rules.
-        yhat: predictions, (B, d).
-        results: of the exact engine; y becomes numbers of the caller's type.
-        options: how to solve, `options.dtype` being the caller's type.
-
-    Returns:
-        Which samples hold strictly, (B,) bool.
+        request: the batch.
+        answer: of the exact engine; y becomes numbers of the caller's type.
     """
-    strict = np.zeros(len(yhat), dtype=bool)
-    if results.instance is None or results.solved is None:
-        return strict
-    answered = np.isin(results.status, (Status.SATISFIED, Status.PROJECTED)) & ~results.missing
-    answered &= results.solver == SOLVER_NAMES.index("exact")
-    samples = np.flatnonzero(answered)
-    check = _Check(rules, results.instance, options.dtype, options.tolerance, strict=True)
-    held, _ = _enforce(rules, yhat, results, options, samples, check)
+    found = answer.linearisation
+    strict = np.zeros(len(answer.y), dtype=bool)
+    if not isinstance(found, ExactLinearisation):
+        return answer.noting(strict=strict)
+    proved = (answer.status == Status.SATISFIED) | (answer.status == Status.PROJECTED)
+    samples = np.flatnonzero(proved & (answer.solver == 1))
+    check = _check_of(request, found, strict=True)
+    answer, held, _ = _enforce(request, answer, found, samples, check)
     strict[held] = True
-    return strict
+    return answer.noting(strict=strict)
 
 
-def settle(rules: Rules, x: Array, yhat: Array, results: Results, options: Options) -> None:
+def hold_rounded(request: Request, answer: Answer) -> Answer:
     """See to it that what is returned holds within the tolerance of its type.
 
-    What rounding alone prevents is mended, or becomes ERROR with `results.rounding`.
+    What rounding alone prevents is mended, or becomes ERROR with `notes["rounding"]`.
 
     Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        yhat: predictions, (B, d).
-        results: of a projection that claims to satisfy the rules.
-        options: how it was solved.
+        request: the batch.
+        answer: that claims to satisfy the rules.
     """
-    reach: Reach = rules.kept("reach", Reach)
-    if reach.harmless(options):
-        return
-    z = results.y if results.solved is None else results.solved.z
+    reach, settings, yhat = request.rules.cached(Reach), request.settings, request.yhat
+    if reach.harmless(settings):
+        return answer
+    size = np.abs(answer.y)
     # The search had to do with the prediction's size as well.
-    size = np.abs(z)
-    size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
-    at_risk = reach.at_risk(size, options)
-    at_risk &= np.isin(results.status, _ANSWERED) & ~results.missing
-    if results.strict is not None:
-        at_risk &= ~results.strict
+    size = np.maximum(size, np.abs(yhat))
+    if answer.auxiliaries is not None:
+        size = np.concatenate([size, np.nan_to_num(np.abs(answer.auxiliaries))], 1)
+    at_risk = reach.at_risk(size, settings) & _ANSWERED[answer.status]
+    if "strict" in answer.notes:
+        at_risk &= ~answer.notes["strict"]
     if not at_risk.any():
-        return
+        return answer
     broken = np.zeros(len(yhat))
     samples = np.flatnonzero(at_risk)
-    if results.solved is not None and results.instance is not None:
-        finished = results.solver[samples] == SOLVER_NAMES.index("exact")
-        check = _Check(rules, results.instance, options.dtype, options.tolerance)
-        _, left = _enforce(rules, yhat, results, options, samples[finished], check)
-        broken[samples[finished]] = left
+    found = answer.linearisation
+    if isinstance(found, ExactLinearisation):
+        finished = answer.solver[samples] == 1
+        check = _check_of(request, found)
+        own = samples[finished]
+        answer, _, broken[own] = _enforce(request, answer, found, own, check)
         samples = samples[~finished]
     if len(samples):
-        broken[samples] = _broken_otherwise(rules, x, yhat, results, options, samples)
-    if broken.any():
-        results.rounding = broken
-        results.status[broken > 0.0] = Status.ERROR
-        results.plain = False
+        answer, broken[samples] = _mended_otherwise(request, answer, samples)
+    if not broken.any():
+        return answer
+    answer.status[broken > 0.0] = Status.ERROR
+    return answer.noting(rounding=broken)
 
 
-def _broken_otherwise(
-    rules: Rules, x: Array, yhat: Array, results: Results, options: Options, samples: Array
-) -> Array:
+def _check_of(request: Request, found: ExactLinearisation, strict: bool = False) -> ReturnedCheck:
+    settings = request.settings
+    return ReturnedCheck(
+        request.rules, found.instance, settings.dtype, settings.tolerance, strict=strict
+    )
+
+
+def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple[Answer, Array]:
     """The same for points of other solvers, whose auxiliaries are not known."""
-    rounded = torch.from_numpy(results.y[samples]).to(options.dtype).double().numpy()
-    batch = Batch.of_arrays(x[samples], rounded)
-    each, globally = existence.measure(rules, batch)
+    settings = request.settings
+    answer = answer._replace(y=answer.y.copy())
+    rounded = torch.from_numpy(answer.y[samples]).to(settings.dtype).double().numpy()
+    each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
-    wrong = violation > options.tolerance
-    results.y[samples] = rounded
-    if results.layout is not None:  # a relaxation's point may break rules
-        results.status[samples[wrong]] = Status.RELAXED
-        return np.zeros(len(samples))
+    wrong = violation > settings.tolerance
+    answer.y[samples] = rounded
+    if "layout" in answer.notes:  # a relaxation's point may break rules
+        answer.status[samples[wrong]] = Status.RELAXED
+        return answer, np.zeros(len(samples))
     if wrong.any() and kernels.AVAILABLE:
         # The engine knows how to mend it.
         some = samples[wrong]
-        again = solve(rules, x[some], yhat[some], np.zeros(len(some), bool), options, True)
-        settle(rules, x[some], yhat[some], again, options)
-        good = np.isin(again.status, _ANSWERED)
+        part = request.take(some)
+        again = hold_rounded(part, Exact().solve(part))
+        good = _ANSWERED[again.status]
         for name in ("y", "status", "value", "assignment"):
-            getattr(results, name)[some[good]] = getattr(again, name)[good]
+            getattr(answer, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0
-    return np.where(violation > options.tolerance, violation, 0.0)
+    return answer, np.where(violation > settings.tolerance, violation, 0.0)
 
 
 class Reach:
@@ -159,30 +155,30 @@ class Reach:
         self.largest = np.maximum(np.abs(lower), np.abs(upper))
         self._harmless: dict[torch.dtype, bool] = {}
 
-    def harmless(self, options: Options) -> bool:
+    def harmless(self, settings: Settings) -> bool:
         """Whether no output within its bounds can be rounded beyond the tolerance."""
-        known = self._harmless.get(options.dtype)
+        known = self._harmless.get(settings.dtype)
         if known is None:
             known = bool(np.isfinite(self.largest).all()) and not bool(
-                self.at_risk(self.largest[None], options)[0]
+                self.at_risk(self.largest[None], settings)[0]
             )
-            self._harmless[options.dtype] = known
+            self._harmless[settings.dtype] = known
         return known
 
-    def at_risk(self, z: Array, options: Options) -> Array:
+    def at_risk(self, z: Array, settings: Settings) -> Array:
         """Which points can be rounded beyond the tolerance, (B,) bool.
 
         Args:
             z: all columns, or the outputs alone, (B, n).
-            options: type and tolerance.
+            settings: type and tolerance.
         """
         n = z.shape[1]
         exact = float(np.finfo(float).eps) * (n + 2)  # what adding up a row loses
         eps = np.full(n, exact)
-        if options.dtype is not torch.float64:
-            eps[: self.outputs] += 0.5 * float(torch.finfo(options.dtype).eps)
+        if settings.dtype is not torch.float64:
+            eps[: self.outputs] += 0.5 * float(torch.finfo(settings.dtype).eps)
         lost = (np.abs(z) * eps) @ self.rows[:n]
-        return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * options.tolerance))
+        return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * settings.tolerance))
 
 
 def _least_size(lower: Array, upper: Array) -> Array:
@@ -192,331 +188,52 @@ def _least_size(lower: Array, upper: Array) -> Array:
 
 
 def _enforce(
-    rules: Rules,
-    yhat: Array,
-    results: Results,
-    options: Options,
+    request: Request,
+    answer: Answer,
+    found: ExactLinearisation,
     rest: Array,
-    check: _Check,
-) -> tuple[Array, Array]:
-    """Make some results of the exact engine hold on the numbers that are returned.
+    check: ReturnedCheck,
+) -> tuple[Answer, Array, Array]:
+    """Make some answers of the exact engine hold on the numbers that are returned.
 
     Returns:
-        The samples that do, and by how much the others are broken, (len(rest),).
+        The answer, the samples that hold, and by how much the others are broken, (len(rest),).
     """
-    from gdpnet.kernels import ACCEPTED_AS_IS, SOLVED
-
-    assert results.instance is not None
-    assert results.solved is not None
+    yhat = request.yhat
     d = yhat.shape[1]
-    z, assignment = results.solved.z[rest].copy(), results.assignment[rest]
-    z[:, :d] = results.y[rest]
-    value = results.value[rest]
+    answer = answer._replace(y=answer.y.copy())
+    z, assignment = found.solved.z[rest].copy(), answer.assignment[rest]
+    z[:, :d] = answer.y[rest]
+    value = answer.value[rest]
     # What passed within a tolerance was never solved: that comes before any margin.
-    passed = (results.status[rest] == Status.SATISFIED)[:, None]
-    margin = np.zeros((len(rest), len(rules.data.rows)))
+    passed = (answer.status[rest] == Status.SATISFIED)[:, None]
+    margin = np.zeros((len(rest), len(request.rules.data.rows)))
     broken, place = np.zeros(len(rest)), np.arange(len(rest))
     held: list[Array] = []
-    engine = engine_of(rules)
-    results.y = results.y.copy()
+    search = found.search._replace(tolerance=0.0, lost=LOST)
     for round_ in range(_ROUNDS + 1):
-        inside, found = check.mended(rest, check.rounded(z), assignment)
-        good = rest[found.holds]
-        results.y[good] = inside[found.holds, :d]
-        results.assignment[good] = assignment[found.holds]
-        results.value[good] = value[found.holds]
-        moved = (inside[found.holds, :d] != yhat[good]).any(1)
-        settled = results.status[good] != Status.LIMIT
-        results.status[good[moved & settled]] = Status.PROJECTED
+        inside, residuals = check.mended(rest, check.rounded(z), assignment)
+        holds = residuals.holds
+        good = rest[holds]
+        answer.y[good] = inside[holds, :d]
+        answer.assignment[good] = assignment[holds]
+        answer.value[good] = value[holds]
+        moved = (inside[holds, :d] != yhat[good]).any(1)
+        settled = answer.status[good] != Status.LIMIT
+        answer.status[good[moved & settled]] = Status.PROJECTED
         held.append(good)
         if round_ == 0:  # what stays if nothing better is found
-            broken = found.size
-            results.y[rest] = inside[:, :d]
-        broken[place[found.holds]] = 0.0
-        left = ~found.holds
-        rest, place, passed = rest[left], place[left], passed[left]
-        margin = margin[left] + np.where(passed & (round_ == 0), 0.0, found.margin[left])
+            broken = residuals.size
+            answer.y[rest] = inside[:, :d]
+        broken[place[holds]] = 0.0
+        rest, place, passed = rest[~holds], place[~holds], passed[~holds]
+        margin = margin[~holds] + np.where(passed & (round_ == 0), 0.0, residuals.margin[~holds])
         if not len(rest) or round_ == _ROUNDS:
             break
-        instance = results.instance.take(rest)
+        instance = found.instance.take(rest)
         tightened = instance._replace(bound=instance.bound - margin)
-        again = options._replace(tolerance=0.0, lost=LOST)
-        solved = engine.project(tightened, yhat[rest], again)
-        some = (solved.status == SOLVED) | (solved.status == ACCEPTED_AS_IS)
+        solved = found.engine.project(tightened, yhat[rest], search)
+        some = (solved.status == kernels.SOLVED) | (solved.status == kernels.ACCEPTED_AS_IS)
         rest, place, margin, passed = rest[some], place[some], margin[some], passed[some]
         z, assignment, value = solved.z[some], solved.assignment[some], solved.distance[some]
-    return np.concatenate(held), broken
-
-
-class _Found(NamedTuple):
-    """What a check says of rounded points.
-
-    Attributes:
-        holds: (B,) bool.
-        margin: by how much each row has to be tightened, (B, m).
-        size: largest scaled violation, (B,).
-        unequal: largest one of an equality, (B,).
-    """
-
-    holds: Array
-    margin: Array
-    size: Array
-    unequal: Array
-
-
-class _Check:
-    """Residuals on the numbers that the caller will see.
-
-    Args:
-        rules: the rules.
-        instance: the rules of the batch.
-        dtype: type of the caller.
-        tolerance: scaled, within which a row holds.
-        strict: inequalities hold without it, equalities within a few units in the last place.
-    """
-
-    def __init__(
-        self,
-        rules: Rules,
-        instance: Instance,
-        dtype: torch.dtype,
-        tolerance: float,
-        strict: bool = False,
-    ) -> None:
-        data = rules.data
-        self.rules, self.instance, self.dtype = rules, instance, dtype
-        self.tolerance, self.strict = tolerance, strict
-        self.eps = float(torch.finfo(dtype).eps)
-        self.equality = np.array([row.equality for row in data.rows], dtype=bool)
-        self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
-        # A row of whole numbers either holds or does not; there is no rounding in it.
-        self.whole = np.array([c.integer for c in data.columns], dtype=bool)
-        self.discrete = np.array(
-            [all(self.whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
-        )
-        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
-        auxiliaries = data.columns[data.outputs :]
-        self.floor = np.array([column.lower for column in auxiliaries])
-        self.ceiling = np.array([column.upper for column in auxiliaries])
-        rows = len(self.equality)
-        self.true_rows = _incidence([b.true_rows for b in data.booleans], data.rows)
-        self.false_rows = _incidence([b.false_rows for b in data.booleans], data.rows)
-        self.globals = np.zeros(rows, dtype=bool)
-        self.globals[list(data.global_rows)] = True
-        literals = [clause.literals for clause in data.clauses]
-        self.positive = _incidence([[k - 1 for k in c if k > 0] for c in literals], data.booleans)
-        self.negative = _incidence([[-k - 1 for k in c if k < 0] for c in literals], data.booleans)
-        self.guard = np.array([clause.guard for clause in data.clauses], dtype=np.int64)
-
-    def rounded(self, z: Array) -> Array:
-        """Points with the outputs as the caller gets them: whole where they must be, in bounds."""
-        d = len(self.lower)
-        y = np.where(self.integer, np.rint(z[:, :d]), z[:, :d])
-        cast = torch.from_numpy(y).to(self.dtype)
-        infinity = torch.full_like(cast, float("inf"))
-        low, high = torch.from_numpy(self.lower), torch.from_numpy(self.upper)
-        cast = torch.where(cast.double() < low, torch.nextafter(cast, infinity), cast)
-        cast = torch.where(cast.double() > high, torch.nextafter(cast, -infinity), cast)
-        return np.concatenate([cast.double().numpy(), z[:, d:]], 1)
-
-    def __call__(self, samples: Array, z: Array, assignment: Array) -> _Found:
-        """What rounded points break."""
-        d = len(self.lower)
-        bound = self.instance.bound[samples]
-        excess = self._excess(samples, z)
-        size = np.abs(bound) + self._product(samples, np.abs(z), np.abs)
-        enforced = self.enforced(assignment)
-        beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
-        beyond = np.where(enforced, beyond, 0.0)
-        scale = self.instance.take(samples).scale(self.rules.table)
-        scaled = beyond / scale
-        y = z[:, :d]
-        outside = np.maximum(self.lower - y, y - self.upper)
-        # Auxiliaries are as the search left them, unless an equality was put right by one.
-        beside = np.maximum(self.floor - z[:, d:], z[:, d:] - self.ceiling)
-        beside = beside > self.tolerance * np.maximum(1.0, np.abs(z[:, d:]))
-        if not self.strict:
-            broken = scaled > self.tolerance
-            allowed = self.tolerance * np.maximum(1.0, np.abs(np.clip(y, self.lower, self.upper)))
-            holds = ~(broken.any(1) | (outside > allowed).any(1) | beside.any(1))
-        else:
-            few = np.minimum(8.0 * self.eps * size, self.tolerance * scale)
-            allowed = np.where(self.equality, few, 0.0)
-            broken = beyond > allowed
-            # Close calls depend on the order in which terms are added up: decide them exactly.
-            close = enforced & ~self.equality & (np.abs(excess) <= 4.0 * np.finfo(float).eps * size)
-            for s, i in zip(*np.nonzero(close), strict=True):
-                broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
-            holds = ~(broken.any(1) | (outside > 0.0).any(1) | beside.any(1))
-        holds &= self._decided(samples, assignment)
-        wanted = np.maximum(excess, 0.0) + 0.5 * self.eps * size
-        loose = broken & ~self.equality & ~self.discrete
-        worst = np.maximum(scaled.max(1, initial=0.0), outside.max(1, initial=0.0))
-        unequal = np.where(self.equality, scaled, 0.0).max(1, initial=0.0)
-        return _Found(holds, np.where(loose, wanted, 0.0), worst, unequal)
-
-    def mended(self, samples: Array, z: Array, assignment: Array) -> tuple[Array, _Found]:
-        """Rounded points with equalities put right where that helps, and what they break."""
-        found = self(samples, z, assignment)
-        wrong = np.flatnonzero(~found.holds)
-        if not len(wrong) or not self.equality.any():
-            return z, found
-        balanced = self._balanced(samples[wrong], z[wrong], assignment[wrong])
-        again = self(samples[wrong], balanced, assignment[wrong])
-        # Inequalities that it breaks can be tightened, equalities cannot.
-        better = again.holds | (again.unequal < found.unequal[wrong])
-        place = wrong[better]
-        z = z.copy()
-        z[place] = balanced[better]
-        for before, after in zip(found, again, strict=True):
-            before[place] = after[better]
-        return z, found
-
-    def _balanced(self, samples: Array, z: Array, assignment: Array) -> Array:
-        """Points whose enforced equalities hold exactly, as far as the caller's type allows."""
-        d = len(self.lower)
-        enforced = self.enforced(assignment) & self.equality
-        equalities = np.flatnonzero(enforced.any(0))
-        matrix = self._coefficients(samples, equalities)  # (B, equalities, n)
-        size = np.abs(self.instance.bound[samples][:, equalities])
-        size = np.maximum(size, (np.abs(matrix) * np.abs(z)[:, None]).sum(2))
-        largest = np.where(enforced[:, equalities], size, 0.0).max(1, initial=0.0)
-        grid = np.where(largest > 0.0, np.ldexp(self.eps, np.frexp(largest)[1]), 1.0)[:, None]
-        touched = (np.abs(matrix) * enforced[:, equalities, None]).any(1)
-        touched[:, :d] &= ~self.integer
-        touched[:, d:] = False
-        z = np.where(touched, np.rint(z / grid) * grid + 0.0, z)
-        used = np.zeros(z.shape, dtype=bool)
-        for k, row in enumerate(equalities.tolist()):
-            own = np.flatnonzero(enforced[:, row])
-            pivot = self._pivots(matrix[own, k], used[own], matrix[own])
-            known = pivot >= 0
-            own, pivot = own[known], pivot[known]
-            a = matrix[own, k]
-            here = np.arange(len(own)), pivot
-            rest = (a * z[own]).sum(1) - a[here] * z[own, pivot]
-            value = (self.instance.bound[samples[own], row] - rest) / a[here]
-            rounded = torch.from_numpy(value).to(self.dtype).double().numpy()
-            z[own, pivot] = np.where(pivot < d, rounded, value) + 0.0  # no minus zero
-            used[own, pivot] = True
-        return z
-
-    def _pivots(self, a: Array, used: Array, matrix: Array) -> Array:
-        """The column of an equality that is computed from the others, (B,); -1 where none can be.
-
-        One with a power of two in front of it that stands in few other equalities, else an
-        auxiliary, which is not rounded.
-        """
-        d = len(self.lower)
-        allowed = (a != 0.0) & ~used
-        allowed[:, :d] &= ~self.integer
-        allowed[:, d:] &= ~self.whole[d:]
-        others = (matrix != 0.0).sum(1)
-        exact = np.frexp(np.abs(a))[0] == 0.5
-        cost = others + 100.0 * ~exact
-        cost[:, d:] = 50.0
-        cost = np.where(allowed, cost, np.inf)
-        best = cost.argmin(1)
-        return np.where(np.isfinite(cost.min(1)), best, -1)
-
-    def _coefficients(self, samples: Array, rows: Array) -> Array:
-        """Coefficients of some rows, (B, rows, n)."""
-        shared = self.rules.table.shared.numpy()[rows]
-        matrix = np.broadcast_to(shared, (len(samples), *shared.shape)).copy()
-        varying = self.rules.table.varying.tolist()
-        for k, row in enumerate(rows.tolist()):
-            if row in varying:
-                matrix[:, k] = self.instance.varying[samples, varying.index(row)]
-        return matrix
-
-    def enforced(self, assignment: Array) -> Array:
-        """Rows that must hold at points with these truth values, (B, m) bool."""
-        rows = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
-        return np.asarray(rows | ((assignment == -1).astype(np.float64) @ self.false_rows > 0))
-
-    def _decided(self, samples: Array, assignment: Array) -> Array:
-        """Whether every clause that applies has a true literal: else rows were not looked at."""
-        true = (assignment == 1).astype(np.float64) @ self.positive.T
-        true += (assignment == -1).astype(np.float64) @ self.negative.T
-        required = self.instance.active[samples].copy()
-        nested = self.guard >= 0
-        required[:, nested] &= assignment[:, self.guard[nested]] == 1
-        return ~(required & (true == 0.0)).any(1)
-
-    def _breaks(self, sample: int, row: int, z: Array) -> bool:
-        """Whether a row is broken in exact arithmetic, or when added up in either order."""
-        terms = [(j, self._coefficient(sample, row, j)) for j, _ in self.rules.data.rows[row].terms]
-        bound = float(self.instance.bound[sample, row])
-        exact = sum((Fraction(a) * Fraction(float(z[j])) for j, a in terms), Fraction(0))
-        forward = sum(a * float(z[j]) for j, a in terms)
-        backward = sum(a * float(z[j]) for j, a in reversed(terms))
-        return exact > Fraction(bound) or max(forward, backward) > bound
-
-    def _coefficient(self, sample: int, row: int, column: int) -> float:
-        varying = self.rules.table.varying.tolist()
-        if row in varying:
-            return float(self.instance.varying[sample, varying.index(row), column])
-        return float(self.rules.table.shared[row, column])
-
-    def _excess(self, samples: Array, z: Array) -> Array:
-        """`a z - b` of each row as if it had been computed with twice the digits."""
-        excess = np.empty((len(z), len(self.equality)))
-        varying = self.rules.table.varying.numpy()
-        constant = np.ones(len(self.equality), dtype=bool)
-        constant[varying] = False
-        shared = self.rules.table.shared.numpy()[constant]
-        bound = self.instance.bound[samples]
-        excess[:, constant] = _compensated(shared[None], z, bound[:, constant])
-        if len(varying):
-            own = self.instance.varying[samples]
-            excess[:, varying] = _compensated(own, z, bound[:, varying])
-        return excess
-
-    def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
-        product = z @ of(self.rules.table.shared.numpy()).T
-        varying = self.rules.table.varying.numpy()
-        if len(varying):
-            coefficients = of(self.instance.varying[samples])
-            product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)
-        return product
-
-
-def _compensated(matrix: Array, z: Array, bound: Array) -> Array:
-    """`matrix z - bound` with the rounding errors of all products and sums added at the end.
-
-    Args:
-        matrix: (1 or B, m, n).
-        z: (B, n).
-        bound: (B, m).
-    """
-    total, lost = -bound, np.zeros(bound.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for j in np.flatnonzero(matrix.any((0, 1))).tolist():
-            a, x = matrix[:, :, j], z[:, j, None]
-            product = a * x
-            a_high, x_high = _upper_half(a), _upper_half(x)
-            a_low, x_low = a - a_high, x - x_high
-            lost += a_low * x_low - (
-                ((product - a_high * x_high) - a_low * x_high) - a_high * x_low
-            )
-            after = total + product
-            back = after - total
-            lost += (total - (after - back)) + (product - back)
-            total = after
-        found = total + lost
-    # Beyond what can be added up nothing holds.
-    return np.where(np.isfinite(found), found, np.inf)
-
-
-def _upper_half(number: Array) -> Array:
-    """A number with the upper half of its digits, so that products of two such are exact."""
-    scaled = 134217729.0 * number
-    return np.asarray(scaled - (scaled - number))
-
-
-def _incidence(lists: Sequence[Sequence[int]], of: Sequence[object]) -> Array:
-    """1 where a list (line) names one of some things (column)."""
-    matrix = np.zeros((len(lists), len(of)))
-    for k, listed in enumerate(lists):
-        matrix[k, list(listed)] = 1.0
-    return matrix
+    return answer, np.concatenate(held), broken

@@ -161,5 +161,4 @@ class Layouts:
 
 def layouts_of(rules: Rules) -> Layouts:
     """The layouts of a rule model, kept as long as the rules are."""
-    layouts: Layouts = rules.kept("layouts", Layouts)
-    return layouts
+    return rules.cached(Layouts)

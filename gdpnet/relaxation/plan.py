@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 
-from gdpnet.errors import RuleError
+from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.rules import Rules
+
+_NUMBERED = ("pdnf", "plan")
+# By name, for it stands on projections and those on plans.
+_PLANNER = "gdpnet.plan.planner:plan_basic_steps"
+
+
+def _planned(_: Rules) -> dict[str, Plan]:
+    """What was planned before, by its shorthand."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,39 @@ class Plan:
                 f"rules, got {k!r}."
             )
         return cls((rules.names[:k],)) if k > 1 else cls()
+
+    @classmethod
+    def parse(cls, text: str, rules: Rules) -> Plan:
+        """A plan from its shorthand.
+
+        Args:
+            text: `"cnf"`; `"dnf"`; `"pdnf:K"`: the first K rules merged; `"plan:BUDGET"`: as
+                `gdpnet.plan.choose` plans within a budget of products.
+            rules: the rules it is for.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.low = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 5))
+            >>> m.high = gdpnet.rule(gdpnet.any_of(m.y <= 6, m.y >= 7))
+            >>> gdpnet.Plan.parse("pdnf:2", gdpnet.RuleModel(m, outputs=[m.y]))
+            Plan(low + high)
+        """
+        kind, _, number = str(text).partition(":")
+        if isinstance(text, str) and text in ("cnf", "dnf"):
+            return cls.cnf() if text == "cnf" else cls.dnf(rules)
+        if not isinstance(text, str) or kind not in _NUMBERED or not number.isdecimal():
+            raise InputError(
+                "relaxation: expected 'dnf', 'cnf', 'adaptive', 'pdnf:K', 'plan:BUDGET' with a "
+                f"whole number, or a gdpnet.Plan, got {text!r}."
+            )
+        if kind == "pdnf":
+            return cls.lexicographic(rules, int(number))
+        known = rules.cached(_planned)
+        if text not in known:
+            known[text] = resolve_name(_PLANNER)(rules, int(number))
+        return known[text]
 
     def indices(self, rules: Rules) -> list[list[int]]:
         """Clusters as indices of rules; raises for a name that is no rule."""

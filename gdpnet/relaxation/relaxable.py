@@ -63,8 +63,7 @@ NO_LOGIC = Logic({}, {}, {}, frozenset(), {})
 
 def relaxable(rules: Rules) -> Relaxable:
     """The rules, ready for a hull; without logic and whole numbers they are so already."""
-    ready: Relaxable = rules.kept("relaxable", _relaxable)
-    return ready
+    return rules.cached(_relaxable)
 
 
 def _relaxable(rules: Rules) -> Relaxable:

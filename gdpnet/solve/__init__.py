@@ -1,1 +1,47 @@
-"""Solvers of a projection: the exact engine, mixed-integer programs, extended formulations."""
+"""Solvers of a projection: what a backend is, those there are, and their names.
+
+| backend | what it does |
+|---|---|
+| `Exact` | the exact engine, with MILP for what it cannot finish |
+| `MILP` | one mixed-integer program a sample |
+| `Extended` | linear programs of CNF, partial DNF and DNF |
+
+`register` gives a backend of your own a name.
+"""
+
+from gdpnet.solve.base import (
+    Answer,
+    Backend,
+    Capabilities,
+    Gradients,
+    Linearisation,
+    Request,
+    Settings,
+)
+from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.extended.backend import Extended
+from gdpnet.solve.milp.backend import MILP
+from gdpnet.solve.registry import backend_of, names, register
+
+__all__ = [
+    "MILP",
+    "Answer",
+    "Backend",
+    "Capabilities",
+    "Exact",
+    "Extended",
+    "Gradients",
+    "Linearisation",
+    "Request",
+    "Settings",
+    "backend_of",
+    "names",
+    "register",
+]
+
+register("exact", Exact)
+register("extended", Extended)
+register("highs", lambda: Extended("highs"))
+register("gurobi", lambda: Extended("gurobi"))
+register("milp", MILP)
+register("milp:gurobi", lambda: MILP("gurobi"))

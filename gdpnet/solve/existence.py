@@ -270,5 +270,5 @@ def _least(
         return float("inf")
     answer = disjunctive.polish(program, answer)
     if answer.point is None:
-        raise SolverError(f"HiGHS could not measure the violation: {answer.outcome.value}.")
+        raise SolverError(f"HiGHS could not measure the violation: {answer.outcome.message}.")
     return max(0.0, float(answer.point[-1]))

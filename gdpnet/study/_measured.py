@@ -18,7 +18,7 @@ from gdpnet.projection.projection import Projection
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve.results import Array
+from gdpnet.solve.base import Array
 from gdpnet.solve.status import Status
 from gdpnet.study._relaxations import Relaxation
 from gdpnet.study._samples import what_holds
@@ -220,7 +220,7 @@ class _Joined:
         self.value = np.concatenate([part.value.double().numpy() for part in parts])
         self.distance = np.concatenate([part.distance.double().numpy() for part in parts])
         self.status = np.concatenate([part.status.numpy() for part in parts])
-        layouts = [part._results.layout for part in parts]
+        layouts = [part.answer.notes.get("layout") for part in parts]
         written = [one for one in layouts if one is not None]
         self.layout = np.concatenate(written) if written else np.zeros(0, dtype=np.int64)
         names: set[str] = set()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from gdpnet.solve.results import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyomo.gdp import Disjunction
@@ -22,7 +23,6 @@ from gdpnet.kernels import SOLVED
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved
 from gdpnet.solve.exact.jacobian import FactoredJacobian
-from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
 from tests.derivative.qp_oracle import regularised, solve, terms, written

@@ -8,6 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
+from gdpnet.solve.results import Options
 from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
@@ -17,7 +18,6 @@ from gdpnet.derivative.qp.parts import BlockPart, RelaxedSolved, block_part, sol
 from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.products import products
 from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.results import Options
 from gdpnet.study import load_model
 from tests.bank import PROBLEMS
 from tests.derivative.qp_oracle import Polyhedron, Program, solve, written_blocks

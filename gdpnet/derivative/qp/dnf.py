@@ -8,8 +8,8 @@ For every component of the rules and the products k of its active rules that are
                 |z_k| <= eta_k,  sum_k lambda_k = 1,  lambda >= 0
 
 gives `y = yhat + sum_k z_k`, with yhat clipped to the box first and `z_k = y_k - lambda_k yhat` the
-shifted copy. The weights w are those of `Options`, the largest of which is 1: eps refers to them.
-The optimum has eta_k = \|z_k\|, so a coordinate costs `w |z| + eps z^2`.
+shifted copy. The weights w are those of the projection, the largest being 1, and eps refers to
+them. The optimum has eta_k = \|z_k\|, so a coordinate costs `w |z| + eps z^2`.
 
 **Which products can have weight.** Let v_k be the least distance `w.|z|` of product k, v* the least
 of them, attained at (z*, a*). Then lambda_k > 0 only if
@@ -52,7 +52,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet.derivative.qp.choices import choices
+from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
 from gdpnet.kernels import (
     FAILED,
     PASSED,
@@ -74,10 +76,11 @@ from gdpnet.kernels import (
     settle_pieces,
     vjp_band,
 )
+from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
+from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved
-from gdpnet.solve.gradients import Gradients
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 
 
 @dataclass(frozen=True)
@@ -102,28 +105,30 @@ class Part:
 
 
 @dataclass(frozen=True)
-class QPSolved:
+class QPSolved(Regularised):
     """Solutions of a batch.
 
     Attributes:
         y: the regularised point, (B, d).
         value: optimal value, for the clipped prediction and in normalised weights, (B,).
-        capped: samples for which not the whole band was mixed, (B,) bool.
         products: products with weight, over all components, (B,).
         instance: the rules of the batch.
         inside: coordinates of the prediction that the gradient may reach, (B, d) bool.
         eps: the regularisation.
         parts: one for each component.
+        capped: samples for which not the whole band was mixed, (B,) bool.
+        known: samples whose projection it knows, (B,) bool, or True for all of them.
     """
 
     y: Array
     value: Array
-    capped: Array
     products: Array
     instance: Instance
     inside: Array
     eps: float
     parts: tuple[Part, ...]
+    capped: Array | None = None
+    known: Array | bool = True
 
     @property
     def missing(self) -> Array:
@@ -165,10 +170,12 @@ def solve_qp(
     engine: ExactEngine,
     instance: Instance,
     yhat: Array,
-    options: Options,
+    options: SearchOptions,
     solved: Solved,
     eps: float,
     cap: int = 64,
+    *,
+    known: Array | bool = True,
 ) -> QPSolved:
     """Solves the regularised program of the DNF.
 
@@ -180,9 +187,10 @@ def solve_qp(
         solved: the projections.
         eps: the regularisation, positive.
         cap: most products of a sample and component.
+        known: samples whose projection is the engine's own.
     """
     size, d = yhat.shape
-    static = _static(engine)
+    static = engine.rules.cached(_Static)
     clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
     passed = solved.status != SOLVED
     moved = np.where(passed[:, None], yhat, solved.z[:, :d])
@@ -221,7 +229,9 @@ def solve_qp(
         y[:, free] = moved[:, free]
         assert solved.follows is not None
         inside[:, free] = passed[:, None] | solved.follows[:, free]
-    return QPSolved(y, value, capped, products, instance, inside, eps, tuple(parts))
+    return QPSolved(
+        *(y, value, products, instance, inside, eps, tuple(parts)), capped=capped, known=known
+    )
 
 
 def _solve_part(
@@ -269,17 +279,13 @@ def _solve_part(
 
 
 class _Static:
-    """What all batches of an engine share."""
+    """What all batches of the rules share."""
 
-    def __init__(self, engine: ExactEngine) -> None:
+    def __init__(self, rules: Rules) -> None:
+        engine = engine_of(rules)
         columns = engine.data.columns[: engine.data.outputs]
         self.lower = np.array([c.lower for c in columns])
         self.upper = np.array([c.upper for c in columns])
         self.choices = [choices(engine.data, c) for c in engine.components]
         used = {int(j) for c in engine.components for j in c.outputs}
         self.free = sorted(set(range(len(columns))) - used)
-
-
-def _static(engine: ExactEngine) -> _Static:
-    static: _Static = engine.rules.kept("regularised program", lambda _: _Static(engine))
-    return static

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from gdpnet.derivative.qp.parts import BlockPart, block_part, solve_parts
+from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import Part
+from gdpnet.solve.base import Array, Gradients
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
-from gdpnet.solve.gradients import Gradients
-from gdpnet.solve.results import Array
 
 
-class RelaxedQPs:
+class RelaxedQPs(Regularised):
     """The regularised program of every sample, over the products of its own layout.
 
     Samples whose layouts have a part in common are solved together.
@@ -29,7 +29,7 @@ class RelaxedQPs:
 
     def __init__(self, vertices: RelaxedJacobian, weights: Array, eps: float) -> None:
         layouts, numbers = vertices.layouts, vertices.number
-        known: _Known = layouts.ready.rules.kept("regularised parts", _Known)
+        known = layouts.ready.rules.cached(_Known)
         members: dict[int, tuple[BlockPart, list[Array]]] = {}
         for number in np.unique(numbers[numbers >= 0]).tolist():
             if layouts.contradictory[number]:
@@ -41,13 +41,14 @@ class RelaxedQPs:
             [(part, np.concatenate(samples)) for part, samples in members.values()],
             *(vertices.instance, vertices.start, weights, eps),
         )
-        self.y, self.capped = found.y, ~found.solved
+        self.y = found.y
+        self.capped = self._missing = ~found.solved
         self._jacobian = vertices.with_groups([(np.arange(len(numbers)), found)])
 
     @property
     def missing(self) -> Array:
         """Samples without a regularised point, (B,) bool."""
-        return self.capped
+        return self._missing
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""

@@ -28,7 +28,7 @@ from gdpnet.kernels import (
     solve_blocks,
     vjp_blocks,
 )
-from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.base import Gradients
 
 Array = np.ndarray
 

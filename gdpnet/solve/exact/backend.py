@@ -8,52 +8,46 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from gdpnet import kernels
+from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import SolverError
-from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.relaxation.plan import Plan
+from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
 from gdpnet.solve.exact import margin
-from gdpnet.solve.milp import backend as milp
-from gdpnet.solve.milp.backend import Incumbent, literals_of
-from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.exact.linearisation import ExactLinearisation
+from gdpnet.solve.exact.options import LOST, NODE_LIMIT, SearchOptions
+from gdpnet.solve.milp.backend import MILP, Incumbent, finish, literals_of
+from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
-    from gdpnet.solve.exact.engine import ExactEngine, Solved
+    from gdpnet.solve.exact.engine import ExactEngine
 
 logger = logging.getLogger("gdpnet")
 
-ENGINE_SHARE = 0.5
-"""Of a sample's time limit; the rest is for the MILP that takes over."""
-
+_ENGINE_SHARE = 0.5  # of a sample's time limit; the rest is for the MILP that takes over
 _LARGE = 1e5  # predictions beside which rounding may keep rows from holding
-LOST = 1e-15
-"""What adding up a row loses of its terms, relative."""
 
-_EXACT = SOLVER_NAMES.index("exact")
-_PROJECTED = int(Status.PROJECTED)
+_SOLVERS = ("none", "exact", "milp")
 
-# Status for each outcome of the engine: solved, no solution, node limit, numerical, accepted.
+# By outcome of the engine: solved, no solution, node limit, numerical trouble, accepted as it is.
 _STATUS = np.array(
     [Status.PROJECTED, Status.CONFLICT, Status.UNSOLVED, Status.UNSOLVED, Status.SATISFIED],
     dtype=np.int8,
 )
+_OPEN = np.array([False, True, True, True, False])
 
 
 def engine_of(rules: Rules) -> ExactEngine:
-    """The engine of a rule model, made when first needed."""
-    engine: ExactEngine = rules.kept("exact engine", _new_engine)
-    return engine
+    """The engine of the rules, made when first needed."""
+    return rules.cached(_new_engine)
 
 
 def _new_engine(rules: Rules) -> ExactEngine:
-    if not kernels.AVAILABLE:
-        raise SolverError(
-            "solver='exact' needs numba, which is not installed. Install it, or use solver='milp'."
-        )
+    reason = Exact().available()
+    if reason is not None:
+        raise SolverError(reason)
     _announce()
     from gdpnet.solve.exact.engine import ExactEngine
 
@@ -65,164 +59,156 @@ def _announce() -> None:
     logger.info("Loading the exact engine; the first time on a machine it is compiled.")
 
 
-def warmup(relaxations: bool = False) -> None:
-    """Compile the exact engine now, so that the first request of a server does not wait for it.
-
-    The compiled kernels are cached on disk: later processes load them in a fraction of a second.
+class Exact(Backend):
+    """The exact engine: a search over broken rules, without writing down the DNF.
 
     Args:
-        relaxations: also compile the kernel of CNF and partial DNF.
+        tie: which point where several are equally near in l1. `"first"`: a vertex of the nearest
+            set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
+            all nearest points of all combinations of disjuncts the one with the least
+            `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
+            every nearest point is one of many, and the vertex takes from few coordinates what the
+            least norm takes evenly from all. `info.least_norm` tells where it is proved.
+        node_limit: nodes of the search for a sample; what is not finished by then goes to MILP
+            (`info.solver` tells).
 
     Example:
         >>> import gdpnet
-        >>> gdpnet.warmup()
+        >>> gdpnet.solve.Exact(tie="least_norm")
+        Exact(tie='least_norm', node_limit=100000)
     """
-    from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
-    from gdpnet.ir.linear import Coefficient
 
-    if not kernels.AVAILABLE:
-        raise SolverError("The exact engine needs numba, which is not installed.")
-    logger.info("Compiling the exact engine; the first time on a machine takes about a minute.")
-    terms = ((0, Coefficient(1.0)),)
-    rows = (Row("low", terms, Coefficient(3.0)), Row("high", terms, Coefficient(-7.0)))
-    data = RuleData(
-        inputs=(),
-        input_bounds=(),
-        outputs=1,
-        columns=(Column("y", 0.0, 10.0),),
-        rows=rows,
-        global_rows=(),
-        booleans=(Boolean("low", (0,)), Boolean("high", (1,))),
-        clauses=(Clause("rule", (1, 2)),),
-        rules=(Rule("rule", 0, (0, 1)),),
-        conditions=(),
-    )
-    invalid = np.zeros(1, dtype=bool)
-    options = Options(weights=np.ones(1))
-    rules, x, yhat = Rules.from_data(data), np.zeros((1, 0)), np.full((1, 1), 4.5)
-    solve(rules, x, yhat, invalid, options, True)
-    if relaxations:
-        from gdpnet.solve.extended import backend as extended
+    capabilities = Capabilities(linearisation=True, strict=True)
+    name = "exact"
 
-        extended.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
+    def __init__(self, *, tie: str = "first", node_limit: int = NODE_LIMIT) -> None:
+        check_choice("Exact: tie", tie, ("first", "least_norm"))
+        check_count("Exact: node_limit", node_limit)
+        self.tie, self.node_limit = tie, int(node_limit)
 
+    def available(self) -> str | None:
+        """Why it cannot be used here; None where it can."""
+        return kernels.unavailable("solver='exact'", "solver='milp'")
 
-def clear_unusable(rules: Rules, x: Array, instance: Instance, invalid: Array, mark: bool) -> None:
-    """Make the coefficients of unusable samples 0, so that solvers meet numbers only.
+    def options(self, request: Request) -> SearchOptions:
+        """How the engine searches for a request."""
+        settings = request.settings
+        limit = settings.time_limit
+        return SearchOptions(
+            settings.weights,
+            settings.tolerance,
+            self.node_limit,
+            None if limit is None else limit * _ENGINE_SHARE,
+            settings.threads,
+            self.tie,
+        )
 
-    Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        instance: the rules at x.
-        invalid: samples that cannot be used, (B,) bool; updated.
-        mark: mark samples with unusable coefficients instead of raising.
-    """
-    if instance.finite:
-        return
-    unusable = instance.unusable()
-    if unusable.any():
-        if not mark:
-            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
-        invalid |= unusable
-        instance.bound[unusable] = 0.0
-        instance.varying[unusable] = 0.0
+    def solve(self, request: Request) -> Answer:
+        """Project a flat batch."""
+        started = time.monotonic()
+        linearisation = self.search(request)
+        engine, instance = linearisation.engine, linearisation.instance
+        solved, d = linearisation.solved, request.yhat.shape[1]
+        solver = np.empty(len(solved.z), dtype=np.int8)
+        solver.fill(1)
+        answer = Answer(
+            solved.z[:, :d],
+            _STATUS.take(solved.status),
+            solved.distance,
+            solved.assignment,
+            instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
+            solved.nodes,
+            solver,
+            _SOLVERS,
+            solved.z[:, d:],
+            linearisation,
+        )
+        rest = _OPEN.take(solved.status)
+        if np.count_nonzero(rest):
+            answer, rest = self._finish(request, answer, linearisation, started)
+        if solved.unproved is not None:
+            return answer.noting(least_norm=~solved.unproved & ~rest)
+        return answer
 
+    def search(self, request: Request) -> ExactLinearisation:
+        """What the engine finds by itself, whatever it leaves open."""
+        engine, instance, options = (
+            engine_of(request.rules),
+            request.evaluate(),
+            self.options(request),
+        )
+        solved = engine.project(instance, request.yhat, options, request.settings.linearise)
+        return ExactLinearisation(engine, instance, request.yhat, options, solved)
 
-def solve(
-    rules: Rules, x: Array, yhat: Array, invalid: Array, options: Options, mark: bool
-) -> Results:
-    """Project a flat batch.
+    def _finish(
+        self, request: Request, answer: Answer, linearisation: ExactLinearisation, started: float
+    ) -> tuple[Answer, Array]:
+        """What the search left open: searched again, doubted, or given to MILP.
 
-    Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        yhat: predictions, (B, d).
-        invalid: samples that cannot be used, (B,) bool; updated.
-        options: how to solve.
-        mark: mark samples with unusable coefficients instead of raising.
-    """
-    engine = engine_of(rules)
-    instance = Instance.of(rules, x)
-    clear_unusable(rules, x, instance, invalid, mark)
-    limit = None if options.time_limit is None else options.time_limit * ENGINE_SHARE
-    searched = options._replace(time_limit=limit)
-    started = time.monotonic()
-    solved = engine.project(instance, yhat, searched, options.detailed)
-    solver = np.empty(len(yhat), dtype=np.int8)
-    solver.fill(_EXACT)
-    results = Results(
-        y=solved.z[:, : rules.data.outputs],
-        status=_STATUS.take(solved.status),
-        value=solved.distance,
-        nodes=solved.nodes,
-        assignment=solved.assignment,
-        active=instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
-        solver=solver,
-        missing=np.zeros(len(yhat), dtype=bool),
-        instance=instance,
-        solved=solved,
-        replay=lambda: engine.project(instance, yhat, searched, detailed=True),
-    )
-    rest = results.status > _PROJECTED
-    if np.count_nonzero(rest):
-        _forgive_rounding(engine, results, solved, yhat, searched)
-        rest = results.status > _PROJECTED
-    if solved.unproved is not None:
-        results.least_norm = ~solved.unproved & ~rest
-    if not np.count_nonzero(rest):
-        results.plain = engine.plain and results.unfinished is False
-        return results
-    results.y = np.where(rest[:, None], yhat, results.y)
-    conflict = (results.status == Status.CONFLICT) & ~invalid
-    rest &= ~(conflict | invalid)
-    close = margin.doubtful(rules, x, yhat, np.flatnonzero(conflict), searched)
-    conflict[close] = False
-    rest[close] = True
-    results.unfinished = results.unfinished | rest
-    again = np.flatnonzero(rest | (conflict if options.nearest else False))
-    if len(again):
-        from gdpnet.kernels import NODE_LIMIT
-
+        Returns:
+            The answer, and which samples the search left open.
+        """
+        yhat, invalid, settings = request.yhat, request.invalid, request.settings
+        solved = linearisation.solved
+        rest = _OPEN.take(solved.status)
+        forgiven = _forgive_rounding(linearisation, answer, rest)
+        rest &= ~forgiven
+        linearisation.unfinished = forgiven
+        if not rest.any():
+            return answer, rest
+        left_open = rest.copy()
+        answer = answer._replace(y=np.where(rest[:, None], yhat, answer.y))
+        conflict = (answer.status == Status.CONFLICT) & ~invalid
+        rest &= ~(conflict | invalid)
+        search = linearisation.search
+        close = margin.doubtful(request.rules, request.x, yhat, np.flatnonzero(conflict), search)
+        conflict[close] = False
+        rest[close] = True
+        linearisation.unfinished = forgiven | rest
+        again = np.flatnonzero(rest | (conflict if settings.nearest else False))
+        if not len(again):
+            return answer, left_open
         incumbents = {
             int(i): Incumbent(
-                solved.z[i, : rules.data.outputs],
+                solved.z[i, : yhat.shape[1]],
                 float(solved.distance[i]),
                 literals_of(solved.assignment[i]),
             )
             for i in np.flatnonzero(rest & np.isfinite(solved.distance))
         }
         left = None
-        if options.time_limit is not None and limit is not None:
-            left = options.time_limit - min(limit, time.monotonic() - started)
-        milp.finish(*(rules, x, yhat, again, results, options), incumbents=incumbents, seconds=left)
+        if settings.time_limit is not None and search.time_limit is not None:
+            left = settings.time_limit - min(search.time_limit, time.monotonic() - started)
+        proved = np.where(solved.status == kernels.NODE_LIMIT, solved.bound, 0.0)
+        vertices = finish(request, again, answer, MILP(), incumbents=incumbents, seconds=left)
+        linearisation.others = ActiveJacobian(request, answer, vertices)
         # What the search had proved by then holds whatever came after it.
-        proved = (solved.status == NODE_LIMIT) & (results.status == Status.LIMIT)
-        results.value[proved] = np.maximum(results.value, solved.bound)[proved]
-    return results
+        limited = answer.status == Status.LIMIT
+        answer.value[limited] = np.maximum(answer.value, proved)[limited]
+        return answer, left_open
 
 
-def _forgive_rounding(
-    engine: ExactEngine, results: Results, solved: Solved, yhat: Array, options: Options
-) -> None:
+def _forgive_rounding(linearisation: ExactLinearisation, answer: Answer, rest: Array) -> Array:
     """Search again where arithmetic failed beside large numbers, rounding forgiven.
 
     What comes out is judged on the numbers that are returned, as all of them are.
-    """
-    from gdpnet.kernels import NUMERICAL, SOLVED
 
-    failed = np.flatnonzero((solved.status == NUMERICAL) & (np.abs(yhat).max(1) > _LARGE))
-    if not len(failed):
-        return
-    assert results.instance is not None
-    again = engine.project(
-        results.instance.take(failed), yhat[failed], options._replace(lost=LOST, tie="vertex")
-    )
-    found = again.status == SOLVED
-    own = failed[found]
-    solved.z[own], results.value[own] = again.z[found], again.distance[found]
-    results.y[own] = again.z[found, : yhat.shape[1]]
-    results.assignment[own] = again.assignment[found]
-    results.status[own] = Status.PROJECTED
-    unfinished = np.zeros(len(yhat), dtype=bool)
-    unfinished[own] = True
-    results.unfinished = unfinished
+    Returns:
+        The samples for which something came out, (B,) bool.
+    """
+    solved, yhat = linearisation.solved, linearisation.yhat
+    forgiven = np.zeros(len(rest), dtype=bool)
+    failed = (solved.status == kernels.NUMERICAL) & (np.abs(yhat).max(1) > _LARGE)
+    samples = np.flatnonzero(failed)
+    if not len(samples):
+        return forgiven
+    search = linearisation.search._replace(lost=LOST, tie="first")
+    instance = linearisation.instance.take(samples)
+    again = linearisation.engine.project(instance, yhat[samples], search)
+    found = again.status == kernels.SOLVED
+    own = samples[found]
+    solved.z[own], answer.value[own] = again.z[found], again.distance[found]
+    answer.assignment[own] = again.assignment[found]
+    answer.status[own] = Status.PROJECTED
+    forgiven[own] = True
+    return forgiven

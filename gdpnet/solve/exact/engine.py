@@ -29,7 +29,7 @@ from gdpnet.kernels import (
 )
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.threads import in_threads
 
 
@@ -85,7 +85,7 @@ class ExactEngine:
         self.programs: list[list[Block]] = [[] for _ in self.components]
 
     def project(
-        self, instance: Instance, yhat: Array, options: Options, detailed: bool = False
+        self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
     ) -> Solved:
         """Nearest points of a batch.
 
@@ -130,7 +130,7 @@ class ExactEngine:
         )
 
     def jacobian(
-        self, instance: Instance, solved: Solved, yhat: Array, options: Options
+        self, instance: Instance, solved: Solved, yhat: Array, options: SearchOptions
     ) -> FactoredJacobian | FaceJacobian:
         """The derivative of a batch.
 
@@ -144,7 +144,7 @@ class ExactEngine:
             return FaceJacobian(instance, solved, yhat, options.weights)
         return FactoredJacobian(instance, solved, self.data.outputs)
 
-    def _clip_free(self, z: Array, options: Options) -> tuple[Array, Array, Array]:
+    def _clip_free(self, z: Array, options: SearchOptions) -> tuple[Array, Array, Array]:
         """Outputs that stand in no row: only their bounds count."""
         distance = np.zeros(len(z))
         status = np.full(len(z), ACCEPTED_AS_IS, dtype=np.int8)
@@ -161,7 +161,7 @@ class ExactEngine:
         return distance, status, follows
 
     def _run(
-        self, index: int, instance: Instance, yhat: Array, options: Options, detailed: bool
+        self, index: int, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool
     ) -> tuple[Output, Detail, Array | None]:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)

@@ -10,8 +10,8 @@ import numpy as np
 
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import Array, vjp_face, vjp_vertex
+from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
-from gdpnet.solve.gradients import Gradients
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import Solved

@@ -18,7 +18,8 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import impossible, power_of_two
-from gdpnet.solve.results import Array, Options
+from gdpnet.solve.base import Array
+from gdpnet.solve.exact.options import SearchOptions
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import ExactEngine, Solved
@@ -44,13 +45,13 @@ class Loosened:
         self.rules = Rules.from_data(_loosened(_in_units(rules.data, self.unit)))
         self.engine: ExactEngine = ExactEngine(self.rules)
 
-    def search(self, x: Array, yhat: Array, options: Options) -> Solved:
+    def search(self, x: Array, yhat: Array, options: SearchOptions) -> Solved:
         """Points of the loosened rules; which ones does not matter."""
         instance = Instance.of(self.rules, x)
         margin = _MARGIN * instance.scale(self.rules.table)
         loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]
-        plain = options._replace(tie="vertex", weights=np.ones(d), detailed=False)
+        plain = options._replace(tie="first", weights=np.ones(d))
         return self.engine.project(loose, yhat / self.unit[:d], plain)
 
 
@@ -116,7 +117,7 @@ def _size(bound: float) -> float:
     return max(1.0, abs(bound)) if np.isfinite(bound) else 1.0
 
 
-def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Options) -> Array:
+def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: SearchOptions) -> Array:
     """Which contradictions do not hold with a margin.
 
     Args:
@@ -133,5 +134,5 @@ def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Opti
 
     if not len(conflict):
         return conflict
-    loosened: Loosened = rules.kept("loosened", Loosened)
+    loosened = rules.cached(Loosened)
     return conflict[loosened.search(x[conflict], yhat[conflict], options).status != NO_SOLUTION]

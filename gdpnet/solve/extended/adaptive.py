@@ -10,7 +10,7 @@ from gdpnet.ir.interaction import neighbours
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.layouts import Clusters
 from gdpnet.relaxation.products import count_products
-from gdpnet.solve.results import Array
+from gdpnet.solve.base import Array
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ def take_basic_steps(batch: RelaxedBatch) -> None:
     A point of a relaxation that satisfies all rules is the nearest one: its distance is at most the
     relaxation's value, which is at most the distance of any point that satisfies them.
     """
-    results, layouts = batch.results, batch.layouts
+    status, layouts = batch.answer.status, batch.layouts
     related = neighbours(layouts.ready.rules.data)
-    results.rounds = np.zeros(len(batch.x), dtype=np.int64)
-    todo = np.flatnonzero(results.status == Status.RELAXED)
+    rounds = np.zeros(len(batch.x), dtype=np.int64)
+    batch.answer = batch.answer.noting(rounds=rounds)
+    todo = np.flatnonzero(status == Status.RELAXED)
     while len(todo):
         broken, fractional = batch.broken(todo), batch.fractional[todo]
         state = np.column_stack(
@@ -52,9 +53,9 @@ def take_basic_steps(batch: RelaxedBatch) -> None:
         numbers = after[which.ravel()]
         todo, numbers = todo[numbers >= 0], numbers[numbers >= 0]
         batch.number[todo] = numbers
-        results.rounds[todo] += 1
+        rounds[todo] += 1
         batch.solve(todo)
-        todo = todo[results.status[todo] == Status.RELAXED]
+        todo = todo[status[todo] == Status.RELAXED]
 
 
 def _enlarged(

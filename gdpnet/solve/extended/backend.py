@@ -1,6 +1,6 @@
 """Projection onto CNF, partial DNF and written-out DNF: one linear program a sample.
 
-Samples with the same active rules share a layout, which is made once and kept. All samples of a
+Samples with the same active rules share a layout, which is made once and cached. All samples of a
 batch go to the solver together. The point is checked against the rules: a relaxation's optimum may
 break them, and the status says so.
 """
@@ -8,34 +8,29 @@ break them, and the status says so.
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gdpnet import kernels
+from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
+from gdpnet.lp import gurobi, highs
+from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve import existence
-from gdpnet.solve.exact.backend import clear_unusable
+from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
-from gdpnet.solve.extended.written_out import (
-    FAILED,
-    INFEASIBLE,
-    SOLVED,
-    WrittenOut,
-    check_available,
-)
-from gdpnet.solve.milp import backend as milp
-from gdpnet.solve.milp.backend import acceptance, whole_outputs
-from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve.extended.judging import judge
+from gdpnet.solve.extended.written_out import WrittenOut
+from gdpnet.solve.milp.backend import MILP, acceptance, finish, whole_outputs
 from gdpnet.solve.status import Status
-from gdpnet.threads import workers_of
+from gdpnet.threads import map_in_threads
 
 if TYPE_CHECKING:
     from gdpnet.solve.extended.engine import ExtendedEngine
@@ -45,8 +40,8 @@ logger = logging.getLogger("gdpnet")
 # A point satisfies the rules if it does within this.
 _SATISFIED = 1e-6
 
-_STATUS = np.empty(3, dtype=np.int8)
-_STATUS[[SOLVED, INFEASIBLE, FAILED]] = Status.PROJECTED, Status.CONFLICT, Status.ERROR
+_STATUS = np.full(len(Outcome), Status.ERROR, dtype=np.int8)
+_STATUS[[Outcome.OPTIMAL, Outcome.INFEASIBLE]] = Status.PROJECTED, Status.CONFLICT
 
 # Samples that pay for a solver's model of their own.
 _PIECE = 64
@@ -57,79 +52,87 @@ _NEARLY = 1e-9
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
 
+_OWN = "simplex"
 
-def solve(
-    rules: Rules,
-    x: Array,
-    yhat: Array,
-    invalid: Array,
-    options: Options,
-    mark: bool,
-    plan: Plan | None,
-    solver: str,
-    adaptive: bool = False,
-) -> Results:
-    """Project a flat batch; arguments as in `_exact.solve`, and the plan of basic steps.
 
-    Without a plan all rules that hang together are merged: the DNF. With `adaptive` the plan is
-    where it starts from.
+class Extended(Backend):
+    """Linear programs in copies of y: the extended formulation of CNF, partial DNF or DNF.
+
+    Args:
+        solver: `"simplex"`: gdpnet's own, or where a program is large HiGHS on a compact form of
+            it. `"highs"`: HiGHS on the program that the Pyomo chain writes, kept, with coefficients
+            changed in place; `"gurobi"` likewise. Those two start from the last basis, so where
+            several points are equally near, which one they give may depend on the samples before.
+
+    Example:
+        >>> import gdpnet
+        >>> [gdpnet.solve.Extended(solver).name for solver in ("simplex", "highs")]
+        ['extended', 'highs']
     """
-    if plan is not None:
-        plan.indices(rules)
-    check_available(solver)
-    layouts = layouts_of(rules)
-    ready = layouts.ready.rules
-    instance = Instance.of(ready, x)
-    clear_unusable(ready, x, instance, invalid, mark)
-    batch = RelaxedBatch(rules, layouts, x, yhat, instance, options, solver, adaptive)
-    usable = np.flatnonzero(~invalid)
-    accepted = batch.judge(usable, acceptance(rules, options))
-    batch.plan(usable[~accepted], plan)
-    batch.solve(usable[~accepted])
-    if adaptive:
-        take_basic_steps(batch)
-    if options.nearest:
-        conflict = np.flatnonzero((batch.results.status == Status.CONFLICT) & ~invalid)
-        milp.finish(rules, x, yhat, conflict, batch.results, options, incumbents={})
-    return batch.results
+
+    capabilities = Capabilities(relaxations=True, linearisation=True)
+
+    def __init__(self, solver: str = _OWN) -> None:
+        check_choice("Extended: solver", solver, (_OWN, "highs", "gurobi"))
+        self.solver = solver
+
+    @property
+    def name(self) -> str:
+        """What `info.solver` calls it."""
+        return "extended" if self.solver == _OWN else self.solver
+
+    def available(self) -> str | None:
+        """Why it cannot be used here; None where it can."""
+        if self.solver == _OWN:
+            return kernels.unavailable("solver='extended'", "solver='highs'")
+        return (gurobi if self.solver == "gurobi" else highs).unavailable()
+
+    def solve(self, request: Request) -> Answer:
+        """Project a flat batch."""
+        rules, settings = request.rules, request.settings
+        if settings.plan is not None:
+            settings.plan.indices(rules)
+        layouts = layouts_of(rules)
+        batch = RelaxedBatch(request, layouts, request.evaluate(layouts.ready.rules), self)
+        usable = np.flatnonzero(~request.invalid)
+        accepted = batch.judge(usable, acceptance(rules, settings))
+        batch.plan(usable[~accepted], settings.plan)
+        batch.solve(usable[~accepted])
+        if settings.adaptive:
+            take_basic_steps(batch)
+        if settings.nearest:
+            conflict = (batch.answer.status == Status.CONFLICT) & ~request.invalid
+            finish(request, np.flatnonzero(conflict), batch.answer, MILP())
+        return batch.answer
 
 
 class RelaxedBatch:
     """A batch, and the layout that each of its samples has now."""
 
     def __init__(
-        self,
-        rules: Rules,
-        layouts: Layouts,
-        x: Array,
-        yhat: Array,
-        instance: Instance,
-        options: Options,
-        solver: str,
-        adaptive: bool,
+        self, request: Request, layouts: Layouts, instance: Instance, backend: Extended
     ) -> None:
-        self.rules, self.layouts, self.x, self.options = rules, layouts, x, options
-        self.instance, self.solver, self.adaptive = instance, solver, adaptive
-        data = rules.data
-        self.active = instance.active[:, [rule.clause for rule in data.rules]]
-        self.results = Results.start(rules, yhat, self.active)
-        self.results.instance = instance
-        self.results.solver[:] = SOLVER_NAMES.index(solver)
-        self.violation = np.zeros(self.active.shape)
+        rules, yhat, settings = request.rules, request.yhat, request.settings
+        self.rules, self.layouts, self.x, self.settings = rules, layouts, request.x, settings
+        self.instance, self.backend, self.adaptive = instance, backend, settings.adaptive
+        active = instance.active[:, [rule.clause for rule in rules.data.rules]]
+        self.violation = np.zeros(active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
         lower, upper = layouts.box(instance.bound)
         self.start = np.clip(yhat, lower, upper)
-        self.outside = np.abs(self.start - yhat) @ options.weights
-        if options.detailed:
-            self.results.derivative = RelaxedJacobian(
-                rules, layouts, self.number, instance, yhat, self.start
-            )
-        self.pruned = layouts.within_input_bounds(x)
-        self.results.layout = self.number
+        self.outside = np.abs(self.start - yhat) @ settings.weights
+        self.jacobian = None
+        if settings.linearise:
+            self.jacobian = RelaxedJacobian(rules, layouts, self.number, instance, yhat, self.start)
+        solvers = dict.fromkeys((backend.name, "highs", "milp"))
+        self.answer = Answer.passed(request, active, *solvers)
+        self.answer = self.answer._replace(linearisation=self.jacobian)
+        self.answer = self.answer.noting(layout=self.number)
+        self.pruned = layouts.within_input_bounds(request.x)
         if not self.pruned.all():
-            self.results.unpruned = ~self.pruned
-            rules.kept("told of inputs outside", _tell_outside)
+            self.answer = self.answer.noting(unpruned=~self.pruned)
+            rules.cached(_tell_outside)
 
     def plan(self, samples: Array, plan: Plan | None) -> None:
         """Give samples the layout that a plan, or the DNF, has for their active rules."""
@@ -144,36 +147,39 @@ class RelaxedBatch:
         """Solve samples, and say what became of them."""
         if not len(samples):
             return
-        results, outcome = self.results, np.full(len(samples), INFEASIBLE, dtype=np.int8)
+        answer, outcome = self.answer, np.full(len(samples), Outcome.INFEASIBLE, dtype=np.int8)
         value = np.full(len(samples), np.inf)
         numbers = self.number[samples]
         y = self.start[samples]
         rest = ~np.array(self.layouts.contradictory)[numbers]
         for solver, chosen in self._solvers(numbers, rest):
-            run = self._dense if solver == "dense" else partial(self._written_out, solver)
-            results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
+            run = self._simplex if solver == _OWN else partial(self._written_out, solver)
+            self._finished_by(solver, samples[chosen])
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
-        solved = outcome == SOLVED
-        results.y[samples[solved]] = whole_outputs(self.rules, y[solved], _NEARLY)
-        results.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
-        results.status[samples] = _STATUS[outcome]
+        solved = outcome == Outcome.OPTIMAL
+        answer.y[samples[solved]] = whole_outputs(self.rules, y[solved], _NEARLY)
+        answer.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
+        answer.status[samples] = _STATUS[outcome]
         self.judge(samples[solved], _SATISFIED)
 
+    def _finished_by(self, solver: str, samples: Array) -> None:
+        name = self.backend.name if solver == _OWN else solver
+        self.answer.solver[samples] = self.answer.solvers.index(name)
+
     def _solvers(self, numbers: Array, rest: Array) -> list[tuple[str, Array]]:
-        """Which samples each solver gets; what is too large for the dense one goes to HiGHS."""
-        if self.solver != "dense":
-            return [(self.solver, rest)] if rest.any() else []
+        """Which samples each solver gets; what is too large for the simplex goes to HiGHS."""
+        if self.backend.solver != _OWN:
+            return [(self.backend.solver, rest)] if rest.any() else []
         wanted = numbers[rest]
         small = self._small(wanted[distinct(wanted)[0]])
-        split = (("dense", rest & small[numbers]), ("highs", rest & ~small[numbers]))
+        split = ((_OWN, rest & small[numbers]), ("highs", rest & ~small[numbers]))
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
     def _engine(self) -> ExtendedEngine:
         from gdpnet.solve.extended.engine import ExtendedEngine
 
-        engine: ExtendedEngine = self.layouts.ready.rules.kept("extended engine", ExtendedEngine)
-        return engine
+        return self.layouts.ready.rules.cached(ExtendedEngine)
 
     def _small(self, used: Array) -> Array:
         """Which layouts the dense engine accepts, bool by number."""
@@ -185,25 +191,25 @@ class RelaxedBatch:
         small[used] = [known[number] for number in used.tolist()]
         return small
 
-    def _dense(self, samples: Array) -> tuple[Array, Array, Array]:
+    def _simplex(self, samples: Array) -> tuple[Array, Array, Array]:
         numbers = self.number[samples]
         first, which = distinct(numbers)
         used = numbers[first]
         found = self._engine.solve(
-            *(self.instance.take(samples), self.start[samples], self.options.weights),
+            *(self.instance.take(samples), self.start[samples], self.settings.weights),
             *(which, [self.layouts.listed[k] for k in used.tolist()]),
-            *(self.options.threads, self.options.detailed),
+            *(self.settings.threads, self.settings.linearise),
         )
-        if self.options.detailed:
-            self.results.derivative.groups.append((samples, found))
+        if self.jacobian is not None:
+            self.jacobian.groups.append((samples, found))
         for k, number in enumerate(used.tolist()) if self.adaptive else ():
             own = np.flatnonzero(which == k)
             self._note_weights(samples[own], number, found.weight[own])
         # Derivatives go by the outcomes that were found: those of a second solver are its own.
         y, value, outcome = found.y, found.value, found.outcome.copy()
-        failed = np.flatnonzero(outcome == FAILED)
+        failed = np.flatnonzero(outcome == Outcome.FAILED)
         if len(failed):  # a simplex that lost its way: rare
-            self.results.solver[samples[failed]] = SOLVER_NAMES.index("highs")
+            self._finished_by("highs", samples[failed])
             again = self._written_out("highs", samples[failed])
             y[failed], value[failed], outcome[failed] = again
         return y, value, outcome
@@ -224,97 +230,53 @@ class RelaxedBatch:
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        kept: dict[tuple[int, str, bool], WrittenOut] = self.rules.kept("written out", lambda _: {})
+        cache = self.rules.cached(_written_out)
         # Who names a solver gets the program that the Pyomo chain writes.
-        compact = self.solver == "dense"
+        compact = self.backend.solver == _OWN
 
         def work(job: tuple[int, Array]) -> None:
             number, own = job
-            model = kept[number, solver, compact]
+            model = cache[number, solver, compact]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            found = model.solve(parameters, self.options.weights, self.options.detailed)
+            found = model.solve(parameters, self.settings.weights, self.settings.linearise)
             value[own], outcome[own] = found.value, found.outcome
             self._note_weights(samples[own], number, found.weight)
-            if found.jacobian is not None:
-                self.results.derivative.groups.append((samples[own], found.jacobian))
+            if self.jacobian is not None and found.jacobian is not None:
+                self.jacobian.groups.append((samples[own], found.jacobian))
             y[np.ix_(own, model.program.which)] = found.y
 
         jobs = []
         for number in np.unique(self.number[samples]).tolist():
-            if (number, solver, compact) not in kept:
+            if (number, solver, compact) not in cache:
                 write = self.layouts.compact if compact else self.layouts.program
-                kept[number, solver, compact] = WrittenOut(write(number), solver)
+                cache[number, solver, compact] = WrittenOut(write(number), solver)
             own = np.flatnonzero(self.number[samples] == number)
             pieces = np.array_split(own, -(-len(own) // _PIECE))
             jobs += [(number, piece) for piece in pieces]
-        threads = min(workers_of(self.options.threads), len(jobs))
-        if threads == 1 or len(samples) < _PIECE:
-            list(map(work, jobs))
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, jobs))
+        map_in_threads(work, jobs, 1 if len(samples) < _PIECE else self.settings.threads)
         return y, value, outcome
 
     def judge(self, samples: Array, tol: float) -> Array:
         """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not."""
         return judge(
-            *(self.rules, self.x, self.instance, self.results, samples, tol, self.violation)
+            self.rules, self.x, self.instance, self.answer, samples, tol, violation=self.violation
         )
 
     def broken(self, samples: Array) -> Array:
         """Which rules samples break, bool `samples x rules`."""
         if self.rules.is_plain:
             return self.violation[samples] > _SATISFIED
-        batch = Batch.of_arrays(self.x[samples], self.results.y[samples])
+        batch = Batch.of_arrays(self.x[samples], self.answer.y[samples])
         return (existence.measure(self.rules, batch)[0] > _SATISFIED).numpy()
 
 
-def judge(
-    rules: Rules,
-    x: Array,
-    instance: Instance | None,
-    results: Results,
-    samples: Array,
-    tol: float,
-    violation: Array | None = None,
-) -> Array:
-    """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not.
-
-    Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        instance: the rules of the batch; None where nobody has them.
-        results: the points, changed.
-        samples: those to look at.
-        tol: a rule, a row or a bound holds within this.
-        violation: gets the violation of each rule where the rules are plain, (B, rules).
-    """
-    if not len(samples):
-        return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and kernels.AVAILABLE:
-        from gdpnet.solve.extended.judge import Judge
-
-        kept: Judge = rules.kept("judge", Judge)
-        measured = np.empty(results.active.shape) if violation is None else violation
-        held = kept(
-            *(samples, instance, results.active, results.y, tol, results.assignment, measured)
-        )
-        results.status[samples[~held]] = Status.RELAXED
-        return held
-    batch = Batch.of_arrays(x[samples], results.y[samples])
-    holds = existence.satisfied(rules, batch, tol).numpy()
-    results.status[samples[~holds]] = Status.RELAXED
-    if violation is not None and rules.is_plain:
-        violation[samples] = existence.measure(rules, batch)[0].numpy()
-    for group, look in ((samples[holds], existence.holding), (samples[~holds], existence.each)):
-        if len(group):
-            part = Batch.of_arrays(x[group], results.y[group])
-            results.assignment[group] = look(rules, part, tol).astype(np.int8)
-    return holds
+def _written_out(_: Rules) -> dict[tuple[int, str, bool], WrittenOut]:
+    """Programs in solvers, by layout, solver, and whether they are compact."""
+    return {}
 
 
-def _tell_outside(rules: Rules) -> None:
+def _tell_outside(_: Rules) -> None:
     logger.warning(
         "Some inputs lie outside input_bounds: their relaxations are solved with all products, "
         "none left out as empty (info.unpruned tells which)."

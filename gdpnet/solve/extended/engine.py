@@ -24,8 +24,8 @@ from gdpnet.kernels import (
     vjp_extended,
 )
 from gdpnet.relaxation.blocks import Layout
+from gdpnet.solve.base import Gradients
 from gdpnet.solve.extended.tables import TableWriter, extent, largest, sources
-from gdpnet.solve.gradients import Gradients
 from gdpnet.threads import in_threads
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau, where it gets

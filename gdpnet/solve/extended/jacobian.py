@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.blocks import moving_bounds
 from gdpnet.relaxation.layouts import Layouts
-from gdpnet.solve.gradients import Gradients
-from gdpnet.solve.results import Array
-
-if TYPE_CHECKING:
-    from gdpnet.ir.instance import Instance
+from gdpnet.solve.base import Array, Gradients, Linearisation
 
 
-class Derivative(Protocol):
+class Vjp(Protocol):
     """What knows the derivative of some samples."""
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (samples, d)."""
 
 
-class RelaxedJacobian:
+class RelaxedJacobian(Linearisation):
     """The Jacobian of a batch of relaxed projections.
 
     Args:
@@ -53,9 +50,9 @@ class RelaxedJacobian:
     ) -> None:
         self.rules, self.layouts, self.number = rules, layouts, number
         self.instance, self.yhat, self.start = instance, yhat, start
-        self.groups: list[tuple[Array, Derivative]] = []
+        self.groups: list[tuple[Array, Vjp]] = []
 
-    def with_groups(self, groups: Sequence[tuple[Array, Derivative]]) -> RelaxedJacobian:
+    def with_groups(self, groups: Sequence[tuple[Array, Vjp]]) -> RelaxedJacobian:
         """The same batch with other derivatives."""
         other = copy(self)
         other.groups = list(groups)
@@ -67,16 +64,15 @@ class RelaxedJacobian:
         Args:
             gradient: (B, d).
         """
-        size, data = len(gradient), self.rules.data
-        m, n, k = len(data.rows), len(data.columns), len(self.rules.table.varying)
-        found = Gradients(gradient.copy(), np.zeros((size, m)), np.zeros((size, k, n)))
+        found = Gradients.passing(self.rules, gradient)
+        m, (_, k, n) = found.bound.shape[1], found.varying.shape
         for samples, solved in self.groups:
             part = solved.vjp(np.ascontiguousarray(gradient[samples]))
             found.yhat[samples] = part.yhat
             found.bound[samples] = part.bound[:, :m]
             found.varying[samples] = part.varying[:, :k, :n]
         self._through_bounds(found)
-        fixed: Array = self.rules.kept("fixed outputs", _fixed)
+        fixed = self.rules.cached(_fixed)
         if fixed.size:
             found.yhat[np.ix_(self.number >= 0, fixed)] = 0.0
         return found

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
 from gdpnet.relaxation.sparse import SparseProgram
-from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.base import Gradients
 
 Array = np.ndarray
 

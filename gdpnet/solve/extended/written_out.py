@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdpnet.errors import SolverError
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp import gurobi, highs
+from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.extended.written_jacobian import Vertex, WrittenJacobian
 
 Array = np.ndarray
 
 _SMALL = 1e-3  # rows whose largest entry is below this, or above its inverse, are scaled
-
-SOLVED, INFEASIBLE, FAILED = 0, 1, 2
-"""Outcomes of a program."""
 
 
 class Solved(NamedTuple):
@@ -29,7 +26,7 @@ class Solved(NamedTuple):
     Attributes:
         y: outputs of the program, `batch x len(program.which)`.
         value: `batch`.
-        outcome: `batch`, int8.
+        outcome: code of `Outcome`, `batch`, int8.
         weight: of the products, `batch x products`.
         jacobian: where it was asked for.
     """
@@ -125,7 +122,7 @@ class _Model(ABC):
         if not self.program.warm:
             self._forget()
         point, outcome = self._run(presolve=not self.program.warm)
-        if outcome != SOLVED:  # the old basis, or presolve, may have led it astray
+        if outcome != Outcome.OPTIMAL:  # the old basis, or presolve, may have led it astray
             self._forget()
             point, outcome = self._run(presolve=False)
         return point, outcome
@@ -164,7 +161,7 @@ class _HighsModel(_Model):
         super().__init__(program)
         from highspy import HighsModelStatus as Status
 
-        self._codes = {Status.kOptimal: SOLVED, Status.kInfeasible: INFEASIBLE}
+        self._codes = {Status.kOptimal: Outcome.OPTIMAL, Status.kInfeasible: Outcome.INFEASIBLE}
         self.solver = highs.new_solver()
         # Few pivots follow: weights that start at 1 cost less than exact ones.
         self.solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)
@@ -192,10 +189,10 @@ class _HighsModel(_Model):
     def _run(self, presolve: bool) -> tuple[Array | None, int]:
         self.solver.setOptionValue("presolve", "on" if presolve else "off")
         self.solver.run()
-        outcome = self._codes.get(self.solver.getModelStatus(), FAILED)
-        if outcome != SOLVED:
+        outcome = self._codes.get(self.solver.getModelStatus(), Outcome.FAILED)
+        if outcome != Outcome.OPTIMAL:
             return None, outcome
-        return np.array(self.solver.getSolution().col_value), SOLVED
+        return np.array(self.solver.getSolution().col_value), Outcome.OPTIMAL
 
     def _forget(self) -> None:
         self.solver.clearSolver()
@@ -223,7 +220,7 @@ class _GurobiModel(_Model):
         import gurobipy
 
         status = gurobipy.GRB.Status
-        self._codes = {status.OPTIMAL: SOLVED, status.INFEASIBLE: INFEASIBLE}
+        self._codes = {status.OPTIMAL: Outcome.OPTIMAL, status.INFEASIBLE: Outcome.INFEASIBLE}
 
     def _price(self, cost: Array) -> None:
         for column, price in zip(self.program.distances.tolist(), cost.tolist(), strict=True):
@@ -238,10 +235,10 @@ class _GurobiModel(_Model):
     def _run(self, presolve: bool) -> tuple[Array | None, int]:
         with gurobi.refusals(len(self.columns), len(self.rows)):
             self.model.optimize()
-        outcome = self._codes.get(self.model.Status, FAILED)
-        if outcome != SOLVED:
+        outcome = self._codes.get(self.model.Status, Outcome.FAILED)
+        if outcome != Outcome.OPTIMAL:
             return None, outcome
-        return np.array(self.model.getAttr("X", self.columns)), SOLVED
+        return np.array(self.model.getAttr("X", self.columns)), Outcome.OPTIMAL
 
     def _forget(self) -> None:
         self.model.reset()
@@ -253,14 +250,3 @@ class _GurobiModel(_Model):
 
 
 _MODELS: dict[str, Any] = {"highs": _HighsModel, "gurobi": _GurobiModel}
-
-
-def check_available(solver: str) -> None:
-    """Raise, in one line, where a solver cannot be had."""
-    if solver == "gurobi":
-        gurobi.environment()
-    elif solver == "highs":
-        try:
-            import highspy  # noqa: F401
-        except ImportError:
-            raise SolverError("solver='highs' needs highspy, which is not installed.") from None

@@ -1,9 +1,8 @@
-"""The oracle: one mixed-integer program a sample, then checked. Slow and certain."""
+"""One mixed-integer program a sample, then checked. Slow and certain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
@@ -18,15 +18,16 @@ from gdpnet.lp import gurobi, highs
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
 from gdpnet.solve import existence
+from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import Sample
-from gdpnet.solve.results import SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
-from gdpnet.threads import workers_of
+from gdpnet.threads import map_in_threads
 
-SOLVERS: dict[str, Solver] = {"milp": highs.solve, "milp:gurobi": gurobi.solve}
+_SOLVERS: dict[str, Solver] = {"highs": highs.solve, "gurobi": gurobi.solve}
 
 # Residual, relative to max(|b|, max|a|), up to which the oracle's own point counts as feasible.
 _CHECKED = 1e-9
@@ -47,7 +48,6 @@ class Found:
         value: proved lower bound on the distance.
         literals: literals that are true at y.
         nodes: programs solved.
-        found: whether y is an answer at all.
         point: y and the auxiliaries, where it is a vertex of the rows that were chosen.
     """
 
@@ -56,7 +56,6 @@ class Found:
     value: float
     literals: frozenset[int]
     nodes: int
-    found: bool = True
     point: Array | None = None
 
 
@@ -79,50 +78,72 @@ def literals_of(assignment: Array) -> frozenset[int]:
     return frozenset(int(assignment[k]) * (int(k) + 1) for k in np.flatnonzero(assignment))
 
 
-def solve(
-    rules: Rules,
-    x: Array,
-    yhat: Array,
-    invalid: Array,
-    options: Options,
-    mark: bool,
-    solver: str,
-) -> Results:
-    """Project a flat batch; arguments as in `_exact.solve`."""
-    evaluated = rules.evaluate(torch.from_numpy(x))
-    unusable = evaluated.rows.unusable().numpy()
-    if unusable.any():
-        if not mark:
-            rules.refuse_unusable(evaluated.rows)
-        invalid |= unusable
-    results = Results.start(rules, yhat, evaluated.rules.numpy())
-    usable = np.flatnonzero(~invalid)
-    if len(usable):
-        batch = Batch.of_arrays(x[usable], yhat[usable])
-        holds = existence.satisfied(rules, batch, acceptance(rules, options)).numpy()
+class MILP(Backend):
+    """A mixed-integer program for each sample.
+
+    Args:
+        solver: `"highs"` or `"gurobi"`.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.solve.MILP("gurobi").name
+        'milp:gurobi'
+    """
+
+    capabilities = Capabilities(linearisation=True)
+
+    def __init__(self, solver: str = "highs") -> None:
+        check_choice("MILP: solver", solver, tuple(_SOLVERS))
+        self.solver = solver
+
+    @property
+    def name(self) -> str:
+        """What `info.solver` calls it."""
+        return "milp" if self.solver == "highs" else f"milp:{self.solver}"
+
+    def available(self) -> str | None:
+        """Why it cannot be used here; None where it can."""
+        return (gurobi if self.solver == "gurobi" else highs).unavailable()
+
+    def solve(self, request: Request) -> Answer:
+        """Project a flat batch."""
+        rules, settings = request.rules, request.settings
+        evaluated = rules.evaluate(torch.from_numpy(request.x))
+        unusable = evaluated.rows.unusable().numpy()
+        if unusable.any():
+            if not request.mark:
+                rules.refuse_unusable(evaluated.rows)
+            request.invalid[unusable] = True
+        answer = Answer.passed(request, evaluated.rules.numpy(), self.name)
+        usable = np.flatnonzero(~request.invalid)
+        rest = usable[~self._accept(request, usable, answer)] if len(usable) else usable
+        vertices = finish(request, rest, answer, self, seconds=settings.time_limit)
+        return answer._replace(linearisation=ActiveJacobian(request, answer, vertices))
+
+    def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
+        """Which samples pass unchanged, bool `usable`; notes which disjuncts hold there."""
+        rules, settings = request.rules, request.settings
+        batch = Batch.of_arrays(request.x[usable], request.yhat[usable])
+        holds = existence.satisfied(rules, batch, acceptance(rules, settings)).numpy()
         holds &= (batch.y.numpy() == whole_outputs(rules, batch.y.numpy())).all(1)
-        accepted, rest = usable[holds], usable[~holds]
+        accepted = usable[holds]
         if len(accepted):
-            part = Batch.of_arrays(x[accepted], yhat[accepted])
-            true = existence.holding(rules, part, options.tolerance)
-            results.assignment[accepted] = true.astype(np.int8)
-        results.solver[accepted] = SOLVER_NAMES.index(solver)
-        if len(rest):
-            limit = options.time_limit
-            finish(rules, x, yhat, rest, results, options, solver, seconds=limit)
-    return results
+            part = Batch.of_arrays(request.x[accepted], request.yhat[accepted])
+            true = existence.holding(rules, part, settings.tolerance)
+            answer.assignment[accepted] = true.astype(np.int8)
+        return np.asarray(holds)
 
 
-def acceptance(rules: Rules, options: Options) -> float:
+def acceptance(rules: Rules, settings: Settings) -> float:
     """The tolerance of a prediction that passes, in terms of `max(1, |b|, max|a|)` of a row.
 
     It is meant relative to `max(|b|, max|a|)`, or a rule in small units would always hold.
     """
-    return options.tolerance * float(rules.kept("smallest row", _smallest_row))
+    return settings.tolerance * rules.cached(_smallest_row)
 
 
 def _smallest_row(rules: Rules) -> float:
-    return smallest_row(rules.data)
+    return float(smallest_row(rules.data))
 
 
 def whole_outputs(rules: Rules, y: Array, within: float = np.inf) -> Array:
@@ -135,90 +156,81 @@ def whole_outputs(rules: Rules, y: Array, within: float = np.inf) -> Array:
 
 
 def finish(
-    rules: Rules,
-    x: Array,
-    yhat: Array,
+    request: Request,
     samples: Array,
-    results: Results,
-    options: Options,
-    solver: str = "milp",
+    answer: Answer,
+    backend: MILP,
+    *,
     incumbents: Mapping[int, Incumbent] = MappingProxyType({}),
     seconds: float | None = None,
-) -> None:
-    """Project some samples of a batch into `results`.
+) -> Array:
+    """Project some samples of a batch, written into an answer.
 
     Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        yhat: predictions, (B, d).
+        request: the batch.
         samples: which ones.
-        results: updated.
-        options: how to solve.
-        solver: name in `SOLVERS`.
+        answer: whose arrays are written into; its solvers include the backend's name.
+        backend: which solver.
         incumbents: points already known to satisfy the rules.
         seconds: for each sample, or None.
+
+    Returns:
+        The samples that got a vertex of the rows that were chosen.
     """
-    evaluated = rules.evaluate(torch.from_numpy(x[samples]))
+    if not len(samples):
+        return samples
+    rules, settings = request.rules, request.settings
+    evaluated = rules.evaluate(torch.from_numpy(request.x[samples]))
     clocks: list[Clock] = []
 
     def one(place: int) -> Found:
         index = int(samples[place])
+        yhat = request.yhat[index]
         sample = Sample.of(rules, evaluated, place)
         clock = Clock(seconds)
         clocks.append(clock)
-        found = _project(
-            sample, yhat[index], SOLVERS[solver], options, incumbents.get(index), clock
-        )
-        doubted = sample.largest(yhat[index], found.status is Status.CONFLICT) > _TRUSTED
+        solver, known = _SOLVERS[backend.solver], incumbents.get(index)
+        found = _project(sample, yhat, solver, settings, known, clock)
+        doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
 
-    workers = min(len(samples), workers_of(options.threads))
-    code = SOLVER_NAMES.index(solver)
-    for index, found in zip(samples, _mapped(one, len(samples), workers, clocks), strict=True):
-        results.status[index] = found.status
-        results.y[index] = found.y
-        results.value[index] = found.value
-        results.nodes[index] += found.nodes
-        results.missing[index] = not found.found
-        results.solver[index] = code
-        results.assignment[index] = 0
-        if found.point is not None:
-            results.keep_point(index, found.point)
-        if found.status is Status.CONFLICT and options.nearest:
-            at = Batch.of_arrays(x[[index]], results.y[[index]])
-            results.assignment[index] = existence.each(rules, at, 1e-6)[0]
-        elif found.literals:
-            for literal in found.literals:
-                results.assignment[index, abs(literal) - 1] = np.sign(literal)
-
-
-def _mapped(
-    function: Callable[[int], Found], count: int, workers: int, clocks: list[Clock]
-) -> list[Found]:
-    """Samples in threads; an interruption calls off those at work."""
-    if workers <= 1:
-        return [function(item) for item in range(count)]
-    pool = ThreadPoolExecutor(workers)
-    try:
-        return list(pool.map(function, range(count)))
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+    def cancel() -> None:
         for clock in clocks:
             clock.cancel()
-        raise
-    finally:
-        pool.shutdown()
+
+    code = answer.solvers.index(backend.name)
+    vertices = []
+    each = map_in_threads(one, range(len(samples)), settings.threads, cancel)
+    for index, found in zip(samples.tolist(), each, strict=True):
+        answer.status[index] = found.status
+        answer.y[index] = found.y
+        answer.value[index] = found.value
+        answer.nodes[index] += found.nodes
+        answer.solver[index] = code
+        answer.assignment[index] = 0
+        if answer.auxiliaries is not None:
+            answer.auxiliaries[index] = np.nan
+        if found.point is not None:
+            vertices.append(index)
+            if answer.auxiliaries is not None:
+                answer.auxiliaries[index] = found.point[len(found.y) :]
+        if found.status is Status.CONFLICT and settings.nearest:
+            at = Batch.of_arrays(request.x[[index]], answer.y[[index]])
+            answer.assignment[index] = existence.each(rules, at, 1e-6)[0]
+        for literal in () if found.status is Status.CONFLICT else found.literals:
+            answer.assignment[index, abs(literal) - 1] = np.sign(literal)
+    return np.array(vertices, dtype=np.int64)
 
 
 def _project(
     sample: Sample,
     yhat: Array,
     solver: Solver,
-    options: Options,
+    settings: Settings,
     known: Incumbent | None,
     clock: Clock,
 ) -> Found:
-    weights, d = options.weights, len(yhat)
+    weights, d = settings.weights, len(yhat)
     start = sample.clip(yhat)
     outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights)
@@ -247,7 +259,7 @@ def _project(
         answer = disjunctive.solve_search(program, solver, clock)
     nodes += answer.nodes
     if answer.outcome is Outcome.INFEASIBLE and known is None:
-        return _contradiction(sample, program, yhat, solver, options, clock, nodes)
+        return _contradiction(sample, program, yhat, solver, settings, clock, nodes)
     answer = disjunctive.polish(program, answer, solver)
     if answer.point is not None and not _holds(sample, answer, _outputs(sample, answer)):
         # Big-M let something through: again without it.
@@ -276,8 +288,7 @@ def _doubted(found: Found) -> Found:
     doubts = {Status.PROJECTED: Status.LIMIT, Status.CONFLICT: Status.UNSOLVED}
     status = doubts.get(found.status, found.status)
     value = found.value if found.status is Status.LIMIT else 0.0
-    missing = status is Status.UNSOLVED
-    return replace(found, status=status, value=value, found=found.found and not missing)
+    return replace(found, status=status, value=value)
 
 
 def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
@@ -292,7 +303,7 @@ def _contradiction(
     program: DisjunctiveProgram,
     yhat: Array,
     solver: Solver,
-    options: Options,
+    settings: Settings,
     clock: Clock,
     nodes: int,
 ) -> Found:
@@ -302,8 +313,8 @@ def _contradiction(
     if loose.outcome is not Outcome.INFEASIBLE:
         return _nothing(yhat, nodes)
     d = len(yhat)
-    if options.nearest:
-        found = nearest(sample, sample.clip(yhat), options.weights, solver, clock)
+    if settings.nearest:
+        found = nearest(sample, sample.clip(yhat), settings.weights, solver, clock)
         if found is not None and found.point is not None:
             y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
             return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)
@@ -312,7 +323,7 @@ def _contradiction(
 
 def _nothing(yhat: Array, nodes: int) -> Found:
     """Nothing was found and nothing excluded: the prediction passes, at an infinite distance."""
-    return Found(Status.UNSOLVED, yhat, 0.0, frozenset(), nodes, found=False)
+    return Found(Status.UNSOLVED, yhat, 0.0, frozenset(), nodes)
 
 
 def _outputs(sample: Sample, answer: DisjunctiveAnswer) -> Array:

@@ -12,15 +12,15 @@ row i, -p_i z_j from its entry in column j, and g_j - sum_i p_i a_ij from the pr
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 import torch
 
 from gdpnet.ir.rules import Rules
-from gdpnet.solve.gradients import Gradients
+from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
 from gdpnet.solve.milp.sample import Sample
-from gdpnet.solve.results import Array
+from gdpnet.solve.status import Status
 
 # What counts as an equality, relative to max(1, size): MILP's points are checked to within it.
 _TIGHT = 1e-8
@@ -28,73 +28,74 @@ _TIGHT = 1e-8
 _DETERMINED = 1e-7  # of a unit: how far an output may slide while all tight rows hold
 
 
-class _Jacobian(Protocol):
-    def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y, (B, d)."""
-
-
-class ActiveJacobian:
+class ActiveJacobian(Linearisation):
     """The Jacobian of a batch some of whose vertices are known by their points.
 
     Args:
-        rules: the rules.
-        x: inputs, (B, p).
-        yhat: predictions, (B, d).
-        points: vertices, auxiliaries included, (B, n).
-        assignment: of the booleans there: 1 true, -1 false, (B, booleans).
-        samples: which of the batch.
-        rest: derivative of the others; None where they have none, and pass the gradient on.
-
-    Attributes:
-        answered: samples whose vertex tight rows, bounds and predictions determine, (B,) bool.
-        capped: the others of `samples`, which pass the gradient on, (B,) bool.
+        request: the batch.
+        answer: as it was found.
+        samples: those with a vertex.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        x: Array,
-        yhat: Array,
-        points: Array,
-        assignment: Array,
-        samples: Array,
-        rest: _Jacobian | None,
-    ) -> None:
-        self._rules, self._rest = rules, rest
-        self._vertices: dict[int, _Vertex] = {}
-        self.capped = np.zeros(len(yhat), dtype=bool)
-        self.capped[samples] = True
-        evaluated = rules.evaluate(torch.from_numpy(x[samples]))
-        for place, s in enumerate(samples.tolist()):
-            sample = Sample.of(rules, evaluated, place)
-            vertex = _Vertex(sample, points[s], yhat[s], _enforced(rules, assignment[s]))
+    def __init__(self, request: Request, answer: Answer, samples: Array) -> None:
+        self._rules, self._x, self._yhat = request.rules, request.x, request.yhat
+        self._samples = samples[answer.status[samples] == Status.PROJECTED]
+        assert answer.auxiliaries is not None
+        # Copies: what is returned may be moved later, by rounding for one.
+        self._points = np.concatenate([answer.y, answer.auxiliaries], 1)[self._samples]
+        self._assignment = answer.assignment[self._samples]
+        self._limited = answer.status == Status.LIMIT
+
+    @cached_property
+    def _vertices(self) -> dict[int, _Vertex]:
+        found = {}
+        evaluated = self._rules.evaluate(torch.from_numpy(self._x[self._samples]))
+        for place, s in enumerate(self._samples.tolist()):
+            sample = Sample.of(self._rules, evaluated, place)
+            enforced = _enforced(self._rules, self._assignment[place])
+            vertex = _Vertex(sample, self._points[place], self._yhat[s], enforced)
             if vertex.determined:
-                self._vertices[s] = vertex
-                self.capped[s] = False
-        self.answered = np.zeros(len(yhat), dtype=bool)
-        self.answered[list(self._vertices)] = True
+                found[s] = vertex
+        return found
+
+    @property
+    def answered(self) -> Array:
+        """Samples whose vertex tight rows, bounds and predictions determine, (B,) bool."""
+        answered = np.zeros(len(self._yhat), dtype=bool)
+        answered[list(self._vertices)] = True
+        return answered
+
+    @property
+    def known(self) -> Array:  # type: ignore[override]
+        """Samples whose derivative it has, or passes on (`capped`), (B,) bool."""
+        return ~self._limited
+
+    @property
+    def capped(self) -> Array:  # type: ignore[override]
+        """Samples with a vertex that nothing determines: they pass the gradient on, (B,) bool."""
+        capped = np.zeros(len(self._yhat), dtype=bool)
+        capped[self._samples] = True
+        return capped & ~self.answered
 
     def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y.
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        found = Gradients.passing(self._rules, gradient)
+        self.replace(found, gradient)
+        return found
+
+    def replace(self, found: Gradients, gradient: Array) -> None:
+        """Write the gradients of its samples over those of others.
 
         Args:
-            gradient: (B, d).
+            found: of the whole batch.
+            gradient: of the loss with respect to y, (B, d).
         """
-        data, varying = self._rules.data, self._rules.table.varying.numpy()
-        if self._rest is None:
-            found = Gradients(
-                gradient.copy(),
-                np.zeros((len(gradient), len(data.rows))),
-                np.zeros((len(gradient), len(varying), len(data.columns))),
-            )
-        else:
-            found = self._rest.vjp(gradient)
+        varying = self._rules.table.varying.numpy()
         for s, vertex in self._vertices.items():
-            prices = np.zeros(len(data.rows))
+            prices = np.zeros(len(self._rules.data.rows))
             found.yhat[s], prices[vertex.rows] = vertex.prices(gradient[s])
             found.bound[s] = prices
             found.varying[s] = -prices[varying, None] * vertex.point
-        return found
 
 
 class _Vertex:

@@ -1,0 +1,288 @@
+"""Residuals on the numbers that the caller will see, with twice the digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.solve.base import Array
+
+
+class Residuals(NamedTuple):
+    """What a check says of rounded points.
+
+    Attributes:
+        holds: (B,) bool.
+        margin: by how much each row has to be tightened, (B, m).
+        size: largest scaled violation, (B,).
+        unequal: largest one of an equality, (B,).
+    """
+
+    holds: Array
+    margin: Array
+    size: Array
+    unequal: Array
+
+
+class ReturnedCheck:
+    """Residuals on the numbers that the caller will see.
+
+    Args:
+        rules: the rules.
+        instance: the rules of the batch.
+        dtype: type of the caller.
+        tolerance: scaled, within which a row holds.
+        strict: inequalities hold without it, equalities within a few units in the last place.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        instance: Instance,
+        dtype: torch.dtype,
+        tolerance: float,
+        strict: bool = False,
+    ) -> None:
+        data = rules.data
+        self.rules, self.instance, self.dtype = rules, instance, dtype
+        self.tolerance, self.strict = tolerance, strict
+        self.eps = float(torch.finfo(dtype).eps)
+        self.equality = np.array([row.equality for row in data.rows], dtype=bool)
+        self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
+        # A row of whole numbers either holds or does not; there is no rounding in it.
+        self.whole = np.array([c.integer for c in data.columns], dtype=bool)
+        self.discrete = np.array(
+            [all(self.whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
+        )
+        self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
+        auxiliaries = data.columns[data.outputs :]
+        self.floor = np.array([column.lower for column in auxiliaries])
+        self.ceiling = np.array([column.upper for column in auxiliaries])
+        rows = len(self.equality)
+        self.true_rows = _incidence([b.true_rows for b in data.booleans], data.rows)
+        self.false_rows = _incidence([b.false_rows for b in data.booleans], data.rows)
+        self.globals = np.zeros(rows, dtype=bool)
+        self.globals[list(data.global_rows)] = True
+        literals = [clause.literals for clause in data.clauses]
+        self.positive = _incidence([[k - 1 for k in c if k > 0] for c in literals], data.booleans)
+        self.negative = _incidence([[-k - 1 for k in c if k < 0] for c in literals], data.booleans)
+        self.guard = np.array([clause.guard for clause in data.clauses], dtype=np.int64)
+
+    def rounded(self, z: Array) -> Array:
+        """Points with the outputs as the caller gets them: whole where they must be, in bounds."""
+        d = len(self.lower)
+        y = np.where(self.integer, np.rint(z[:, :d]), z[:, :d])
+        cast = torch.from_numpy(y).to(self.dtype)
+        infinity = torch.full_like(cast, float("inf"))
+        low, high = torch.from_numpy(self.lower), torch.from_numpy(self.upper)
+        cast = torch.where(cast.double() < low, torch.nextafter(cast, infinity), cast)
+        cast = torch.where(cast.double() > high, torch.nextafter(cast, -infinity), cast)
+        return np.concatenate([cast.double().numpy(), z[:, d:]], 1)
+
+    def __call__(self, samples: Array, z: Array, assignment: Array) -> Residuals:
+        """What rounded points break."""
+        d = len(self.lower)
+        bound = self.instance.bound[samples]
+        excess = self._excess(samples, z)
+        size = np.abs(bound) + self._product(samples, np.abs(z), np.abs)
+        enforced = self.enforced(assignment)
+        beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
+        beyond = np.where(enforced, beyond, 0.0)
+        scale = self.instance.take(samples).scale(self.rules.table)
+        scaled = beyond / scale
+        y = z[:, :d]
+        outside = np.maximum(self.lower - y, y - self.upper)
+        # Auxiliaries are as the search left them, unless an equality was put right by one.
+        beside = np.maximum(self.floor - z[:, d:], z[:, d:] - self.ceiling)
+        beside = beside > self.tolerance * np.maximum(1.0, np.abs(z[:, d:]))
+        if not self.strict:
+            broken = scaled > self.tolerance
+            allowed = self.tolerance * np.maximum(1.0, np.abs(np.clip(y, self.lower, self.upper)))
+            holds = ~(broken.any(1) | (outside > allowed).any(1) | beside.any(1))
+        else:
+            few = np.minimum(8.0 * self.eps * size, self.tolerance * scale)
+            allowed = np.where(self.equality, few, 0.0)
+            broken = beyond > allowed
+            # Close calls depend on the order in which terms are added up: decide them exactly.
+            close = enforced & ~self.equality & (np.abs(excess) <= 4.0 * np.finfo(float).eps * size)
+            for s, i in zip(*np.nonzero(close), strict=True):
+                broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
+            holds = ~(broken.any(1) | (outside > 0.0).any(1) | beside.any(1))
+        holds &= self._decided(samples, assignment)
+        wanted = np.maximum(excess, 0.0) + 0.5 * self.eps * size
+        loose = broken & ~self.equality & ~self.discrete
+        worst = np.maximum(scaled.max(1, initial=0.0), outside.max(1, initial=0.0))
+        unequal = np.where(self.equality, scaled, 0.0).max(1, initial=0.0)
+        return Residuals(holds, np.where(loose, wanted, 0.0), worst, unequal)
+
+    def mended(self, samples: Array, z: Array, assignment: Array) -> tuple[Array, Residuals]:
+        """Rounded points with equalities put right where that helps, and what they break."""
+        found = self(samples, z, assignment)
+        wrong = np.flatnonzero(~found.holds)
+        if not len(wrong) or not self.equality.any():
+            return z, found
+        balanced = self._balanced(samples[wrong], z[wrong], assignment[wrong])
+        again = self(samples[wrong], balanced, assignment[wrong])
+        # Inequalities that it breaks can be tightened, equalities cannot.
+        better = again.holds | (again.unequal < found.unequal[wrong])
+        place = wrong[better]
+        z = z.copy()
+        z[place] = balanced[better]
+        for before, after in zip(found, again, strict=True):
+            before[place] = after[better]
+        return z, found
+
+    def _balanced(self, samples: Array, z: Array, assignment: Array) -> Array:
+        """Points whose enforced equalities hold exactly, as far as the caller's type allows."""
+        d = len(self.lower)
+        enforced = self.enforced(assignment) & self.equality
+        equalities = np.flatnonzero(enforced.any(0))
+        matrix = self._coefficients(samples, equalities)  # (B, equalities, n)
+        size = np.abs(self.instance.bound[samples][:, equalities])
+        size = np.maximum(size, (np.abs(matrix) * np.abs(z)[:, None]).sum(2))
+        largest = np.where(enforced[:, equalities], size, 0.0).max(1, initial=0.0)
+        grid = np.where(largest > 0.0, np.ldexp(self.eps, np.frexp(largest)[1]), 1.0)[:, None]
+        touched = (np.abs(matrix) * enforced[:, equalities, None]).any(1)
+        touched[:, :d] &= ~self.integer
+        touched[:, d:] = False
+        z = np.where(touched, np.rint(z / grid) * grid + 0.0, z)
+        used = np.zeros(z.shape, dtype=bool)
+        for k, row in enumerate(equalities.tolist()):
+            own = np.flatnonzero(enforced[:, row])
+            pivot = self._pivots(matrix[own, k], used[own], matrix[own])
+            known = pivot >= 0
+            own, pivot = own[known], pivot[known]
+            a = matrix[own, k]
+            here = np.arange(len(own)), pivot
+            rest = (a * z[own]).sum(1) - a[here] * z[own, pivot]
+            value = (self.instance.bound[samples[own], row] - rest) / a[here]
+            rounded = torch.from_numpy(value).to(self.dtype).double().numpy()
+            z[own, pivot] = np.where(pivot < d, rounded, value) + 0.0  # no minus zero
+            used[own, pivot] = True
+        return z
+
+    def _pivots(self, a: Array, used: Array, matrix: Array) -> Array:
+        """The column of an equality that is computed from the others, (B,); -1 where none can be.
+
+        One with a power of two in front of it that stands in few other equalities, else an
+        auxiliary, which is not rounded.
+        """
+        d = len(self.lower)
+        allowed = (a != 0.0) & ~used
+        allowed[:, :d] &= ~self.integer
+        allowed[:, d:] &= ~self.whole[d:]
+        others = (matrix != 0.0).sum(1)
+        exact = np.frexp(np.abs(a))[0] == 0.5
+        cost = others + 100.0 * ~exact
+        cost[:, d:] = 50.0
+        cost = np.where(allowed, cost, np.inf)
+        best = cost.argmin(1)
+        return np.where(np.isfinite(cost.min(1)), best, -1)
+
+    def _coefficients(self, samples: Array, rows: Array) -> Array:
+        """Coefficients of some rows, (B, rows, n)."""
+        shared = self.rules.table.shared.numpy()[rows]
+        matrix = np.broadcast_to(shared, (len(samples), *shared.shape)).copy()
+        varying = self.rules.table.varying.tolist()
+        for k, row in enumerate(rows.tolist()):
+            if row in varying:
+                matrix[:, k] = self.instance.varying[samples, varying.index(row)]
+        return matrix
+
+    def enforced(self, assignment: Array) -> Array:
+        """Rows that must hold at points with these truth values, (B, m) bool."""
+        rows = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
+        return np.asarray(rows | ((assignment == -1).astype(np.float64) @ self.false_rows > 0))
+
+    def _decided(self, samples: Array, assignment: Array) -> Array:
+        """Whether every clause that applies has a true literal: else rows were not looked at."""
+        true = (assignment == 1).astype(np.float64) @ self.positive.T
+        true += (assignment == -1).astype(np.float64) @ self.negative.T
+        required = self.instance.active[samples].copy()
+        nested = self.guard >= 0
+        required[:, nested] &= assignment[:, self.guard[nested]] == 1
+        return ~(required & (true == 0.0)).any(1)
+
+    def _breaks(self, sample: int, row: int, z: Array) -> bool:
+        """Whether a row is broken in exact arithmetic, or when added up in either order."""
+        terms = [(j, self._coefficient(sample, row, j)) for j, _ in self.rules.data.rows[row].terms]
+        bound = float(self.instance.bound[sample, row])
+        exact = sum((Fraction(a) * Fraction(float(z[j])) for j, a in terms), Fraction(0))
+        forward = sum(a * float(z[j]) for j, a in terms)
+        backward = sum(a * float(z[j]) for j, a in reversed(terms))
+        return exact > Fraction(bound) or max(forward, backward) > bound
+
+    def _coefficient(self, sample: int, row: int, column: int) -> float:
+        varying = self.rules.table.varying.tolist()
+        if row in varying:
+            return float(self.instance.varying[sample, varying.index(row), column])
+        return float(self.rules.table.shared[row, column])
+
+    def _excess(self, samples: Array, z: Array) -> Array:
+        """`a z - b` of each row as if it had been computed with twice the digits."""
+        excess = np.empty((len(z), len(self.equality)))
+        varying = self.rules.table.varying.numpy()
+        constant = np.ones(len(self.equality), dtype=bool)
+        constant[varying] = False
+        shared = self.rules.table.shared.numpy()[constant]
+        bound = self.instance.bound[samples]
+        excess[:, constant] = _compensated(shared[None], z, bound[:, constant])
+        if len(varying):
+            own = self.instance.varying[samples]
+            excess[:, varying] = _compensated(own, z, bound[:, varying])
+        return excess
+
+    def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
+        product = z @ of(self.rules.table.shared.numpy()).T
+        varying = self.rules.table.varying.numpy()
+        if len(varying):
+            coefficients = of(self.instance.varying[samples])
+            product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)
+        return product
+
+
+def _compensated(matrix: Array, z: Array, bound: Array) -> Array:
+    """`matrix z - bound` with the rounding errors of all products and sums added at the end.
+
+    Args:
+        matrix: (1 or B, m, n).
+        z: (B, n).
+        bound: (B, m).
+    """
+    total, lost = -bound, np.zeros(bound.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in np.flatnonzero(matrix.any((0, 1))).tolist():
+            a, x = matrix[:, :, j], z[:, j, None]
+            product = a * x
+            a_high, x_high = _upper_half(a), _upper_half(x)
+            a_low, x_low = a - a_high, x - x_high
+            lost += a_low * x_low - (
+                ((product - a_high * x_high) - a_low * x_high) - a_high * x_low
+            )
+            after = total + product
+            back = after - total
+            lost += (total - (after - back)) + (product - back)
+            total = after
+        found = total + lost
+    # Beyond what can be added up nothing holds.
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def _upper_half(number: Array) -> Array:
+    """A number with the upper half of its digits, so that products of two such are exact."""
+    scaled = 134217729.0 * number
+    return np.asarray(scaled - (scaled - number))
+
+
+def _incidence(lists: Sequence[Sequence[int]], of: Sequence[object]) -> Array:
+    """1 where a list (line) names one of some things (column)."""
+    matrix = np.zeros((len(lists), len(of)))
+    for k, listed in enumerate(lists):
+        matrix[k, list(listed)] = 1.0
+    return matrix

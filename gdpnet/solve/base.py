@@ -1,0 +1,265 @@
+"""What a backend is: a request in, an answer out, and the derivative of that very answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+
+from gdpnet.errors import SolverError
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.relaxation.plan import Plan
+from gdpnet.solve.status import Status
+
+Array = np.ndarray
+
+
+class Settings(NamedTuple):
+    """What holds for every batch that a projector sends.
+
+    Attributes:
+        weights: of the outputs in the distance, (d,), the heaviest being 1.
+        norm: of the distance.
+        plan: which rules are merged; None for the DNF.
+        adaptive: the plan is where basic steps start from, sample by sample.
+        tolerance: predictions that satisfy everything within it pass unchanged.
+        dtype: type of the caller's predictions.
+        time_limit: seconds for a sample, or None.
+        threads: samples at a time, or None to choose.
+        nearest: where rules contradict each other, break them as little as possible.
+        linearise: a derivative will be asked for.
+    """
+
+    weights: Array
+    norm: str = "l1"
+    plan: Plan | None = None
+    adaptive: bool = False
+    tolerance: float = 1e-9
+    dtype: torch.dtype = torch.float64
+    time_limit: float | None = None
+    threads: int | None = None
+    nearest: bool = False
+    linearise: bool = False
+
+
+class Request(NamedTuple):
+    """A flat batch to project.
+
+    Attributes:
+        rules: the rules.
+        x: inputs, (B, p) float64.
+        yhat: predictions, (B, d) float64, finite.
+        invalid: samples that cannot be used, (B,) bool; a backend may find more of them.
+        settings: how to project.
+        mark: whether samples with unusable coefficients are marked as invalid, else they raise.
+    """
+
+    rules: Rules
+    x: Array
+    yhat: Array
+    invalid: Array
+    settings: Settings
+    mark: bool = False
+
+    def evaluate(self, rules: Rules | None = None) -> Instance:
+        """The rules for these inputs.
+
+        Coefficients of samples that cannot be used become 0, so that solvers meet numbers only.
+
+        Args:
+            rules: others over the same inputs, where a backend has rewritten them.
+        """
+        rules = rules or self.rules
+        instance = Instance.of(rules, self.x)
+        if instance.finite:
+            return instance
+        unusable = instance.unusable()
+        if unusable.any():
+            if not self.mark:
+                rules.refuse_unusable(rules.evaluate(torch.from_numpy(self.x)).rows)
+            self.invalid[unusable] = True
+            instance.bound[unusable] = 0.0
+            instance.varying[unusable] = 0.0
+        return instance
+
+    def take(self, samples: Array) -> Request:
+        """Some of the samples, all of them usable."""
+        none = np.zeros(len(samples), dtype=bool)
+        return self._replace(x=self.x[samples], yhat=self.yhat[samples], invalid=none)
+
+
+class Gradients(NamedTuple):
+    """Gradients of a loss with respect to everything that a projection depends on.
+
+    Attributes:
+        yhat: predictions, (B, d).
+        bound: right sides of the rows, (B, m).
+        varying: coefficients of the rows that depend on x, (B, k, n).
+    """
+
+    yhat: Array
+    bound: Array
+    varying: Array
+
+    @staticmethod
+    def passing(rules: Rules, gradient: Array) -> Gradients:
+        """Those of the identity.
+
+        Args:
+            rules: the rules.
+            gradient: of the loss with respect to y, (B, d).
+        """
+        size, data = len(gradient), rules.data
+        varying = np.zeros((size, len(rules.table.varying), len(data.columns)))
+        return Gradients(gradient.copy(), np.zeros((size, len(data.rows))), varying)
+
+
+class Linearisation(ABC):
+    """The derivative of a batch of answers.
+
+    Attributes:
+        known: samples whose derivative it has, (B,) bool, or True for all of them.
+        capped: samples of which it is not that of the whole program, (B,) bool; None where that
+            cannot be.
+        complete: it is right also of samples whose prediction passed unchanged.
+    """
+
+    known: Array | bool = True
+    capped: Array | None = None
+    complete: bool = False
+
+    @abstractmethod
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+
+
+class Answer(NamedTuple):
+    """What a backend found for a flat batch.
+
+    Attributes:
+        y: outputs, (B, d); the prediction where nothing was found.
+        status: code of `Status`, (B,) int8.
+        value: proved lower bound on the distance, (B,).
+        assignment: of the booleans: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
+        active: which rules apply, (B, rules) bool.
+        nodes: of the search, or programs solved, (B,).
+        solver: who finished, as index into `solvers`, (B,) int8.
+        solvers: names, "none" being the first.
+        auxiliaries: (B, n - d), NaN where they are not known; None where none are.
+        linearisation: the derivative at these very points, or None.
+        notes: more about samples, (B, ...) each, that `Projection.info` shows by name.
+    """
+
+    y: Array
+    status: Array
+    value: Array
+    assignment: Array
+    active: Array
+    nodes: Array
+    solver: Array
+    solvers: tuple[str, ...]
+    auxiliaries: Array | None = None
+    linearisation: Linearisation | None = None
+    notes: Mapping[str, Array] = MappingProxyType({})
+
+    @staticmethod
+    def passed(request: Request, active: Array, *solvers: str) -> Answer:
+        """Every prediction unchanged, finished by the first of the solvers; to be written into."""
+        size, data = len(request.yhat), request.rules.data
+        return Answer(
+            y=request.yhat.copy(),
+            status=np.full(size, Status.SATISFIED, dtype=np.int8),
+            value=np.zeros(size),
+            assignment=np.zeros((size, len(data.booleans)), dtype=np.int8),
+            active=active,
+            nodes=np.zeros(size, dtype=np.int64),
+            solver=np.ones(size, dtype=np.int8),
+            solvers=("none", *solvers),
+            auxiliaries=np.full((size, len(data.columns) - data.outputs), np.nan),
+        )
+
+    @property
+    def unusable(self) -> Array:
+        """Samples that could not be used at all, (B,) bool."""
+        error = self.status == Status.ERROR
+        rounding = self.notes.get("rounding")
+        return error if rounding is None else error & (rounding == 0.0)
+
+    def noting(self, **notes: Array) -> Answer:
+        """The same with more notes."""
+        return self._replace(notes={**self.notes, **notes})
+
+    def disjunct(self, rules: Rules) -> Array:
+        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
+        chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
+        answered = ~((self.status == Status.UNSOLVED) | self.unusable)
+        for r, rule in enumerate(rules.data.rules):
+            columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
+            true = self.assignment[:, columns] == 1
+            first = np.asarray(rule.positions)[true.argmax(1)]
+            known = answered & self.active[:, r] & true.any(1)
+            chosen[:, r] = np.where(known, first, -1)
+        return chosen
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do; the projector asks for these, never for a name.
+
+    Attributes:
+        norms: of the distance.
+        relaxations: CNF and partial DNF, not the DNF alone.
+        linearisation: its answers come with their derivative.
+        strict: its answers can be tightened until they hold without tolerance.
+    """
+
+    norms: frozenset[str] = frozenset({"l1"})
+    relaxations: bool = False
+    linearisation: bool = False
+    strict: bool = False
+
+
+class Backend(ABC):
+    """Solves projections. Options of its own are arguments of its constructor.
+
+    Subclass it, and pass an object as `solver=` to `gdpnet.project` or a layer; `register` gives it
+    a name. `gdpnet.testing.BackendContract` tests it.
+
+    Attributes:
+        capabilities: what it can do.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What `info.solver` calls it."""
+
+    def available(self) -> str | None:
+        """Why it cannot be used here, in one sentence that says what to do; None where it can."""
+        return None
+
+    @abstractmethod
+    def solve(self, request: Request) -> Answer:
+        """Project a flat batch."""
+
+    def refuse_unavailable(self) -> None:
+        """Raise where it cannot be used here."""
+        reason = self.available()
+        if reason is not None:
+            raise SolverError(reason)
+
+    def __repr__(self) -> str:
+        return self.name if not vars(self) else f"{type(self).__name__}({_options(self)})"
+
+
+def _options(backend: Backend) -> str:
+    shown: dict[str, Any] = {k: v for k, v in vars(backend).items() if not k.startswith("_")}
+    return ", ".join(f"{key}={value!r}" for key, value in shown.items())
