@@ -44,7 +44,7 @@ class Instance(NamedTuple):
         if kernels.AVAILABLE:
             tape = rules.cached(_tape)
             if tape is not None:
-                return Instance(*tape.run(x))
+                return tape.run(x)
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
             active=evaluated.clauses.numpy(),

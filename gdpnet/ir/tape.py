@@ -12,6 +12,7 @@ import numpy as np
 
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.instance import Instance
 from gdpnet.kernels import (
     INSTRUCTIONS,
     OPERATIONS,
@@ -34,13 +35,14 @@ class RuleTape:
     """
 
     def __init__(self, instructions: Instructions) -> None:
-        self._block = Block(instructions, INSTRUCTIONS)
+        self._block = Block(instructions, INSTRUCTIONS)  # keeps the arrays alive
+        self._words = self._block.words
         self._clauses = len(instructions.clause_start) - 1
         self._rows = len(instructions.bound)
-        self._varying = instructions.varying.shape
+        self._varying, self._columns = instructions.varying.shape
 
-    def run(self, x: Array) -> tuple[Array, Array, Array, bool]:
-        """The fields of an `Instance` for a batch.
+    def run(self, x: Array) -> Instance:
+        """The rules for a batch.
 
         Args:
             x: inputs, (B, p) float64, contiguous.
@@ -48,9 +50,9 @@ class RuleTape:
         size = len(x)
         active = np.empty((size, self._clauses), dtype=np.bool_)
         bound = np.empty((size, self._rows))
-        varying = np.empty((size, *self._varying))
-        finite = instantiate(self._block.words, x, active, bound, varying)
-        return active, bound, varying, finite
+        varying = np.empty((size, self._varying, self._columns))
+        finite = instantiate(self._words, x, active, bound, varying)
+        return Instance(active, bound, varying, finite)
 
 
 def tape_of(data: RuleData) -> RuleTape | None:
