@@ -18,8 +18,7 @@ from gdpnet.convexify.program._blocks import box, contradictory, hanging_togethe
 from gdpnet.convexify.program._program import Program, Variable, complete
 from gdpnet.convexify.program._relaxable import relaxable
 from gdpnet.solve._exact import engine_of
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
 
 Signature = tuple[Any, ...]
 

@@ -16,9 +16,8 @@ from gdpnet.convexify.program._compact import CompactProgram, is_compact
 from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.solve.lifted import _engine
 from gdpnet.study._models import load_model
-from tests.bank import PROBLEMS, Problem
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 from tests.convexify.test_relaxations import few_products, has_hull
-from tests.random_rules import random_predictions, random_rules
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from pyomo.gdp import Disjunct, Disjunction, GDP_Error
 
 import gdpnet
+from gdpnet.testing.oracles import solved
 from tests.convexify._programs import assert_same, matrix
-from tests.oracles import solved
 
 HULL = "gdpnet.hull"
 

@@ -18,10 +18,10 @@ from gdpnet.convexify import convexify
 from gdpnet.convexify.program._layouts import layouts_of
 from gdpnet.convexify.program._relaxable import MOST_VALUES, relaxable
 from gdpnet.study._models import load_model
-from tests.bank import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing.oracles import outputs_of
+from gdpnet.testing.problems import logic
 from tests.convexify._programs import value_at
-from tests.oracles import outputs_of
-from tests.problems import logic
 
 SOLVERS = pytest.mark.parametrize("solver", ["dense", "highs"])
 CHAIN = [*logic.PROBLEMS, *(p for p in PROBLEMS if p.name.startswith(("binary_of", "bounds_from")))]

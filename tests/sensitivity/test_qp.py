@@ -21,9 +21,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import SOLVED, ExactEngine, FactoredJacobian, Instance, Solved
 from gdpnet.study import load_model
-from tests.bank import PROBLEMS
-from tests.problems._problem import Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 from tests.sensitivity.qp_oracle import regularised, solve, terms, written
 
 ROOT = Path(__file__).parents[2]

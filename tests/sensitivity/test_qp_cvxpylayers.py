@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gdpnet.solve.exact import SOLVED
-from tests.bank import BY_NAME
+from gdpnet.testing import BY_NAME
 from tests.sensitivity.qp_oracle import terms
 from tests.sensitivity.test_qp import Case, of_problem, of_seed
 

@@ -19,8 +19,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import Instance
 from gdpnet.study import load_model
-from tests.bank import PROBLEMS
-from tests.problems._problem import Problem
+from gdpnet.testing import PROBLEMS, Problem
 from tests.sensitivity.qp_oracle import Polyhedron, Program, solve, written_blocks
 
 ROOT = Path(__file__).parents[2]

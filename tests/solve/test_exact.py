@@ -21,8 +21,8 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import FactoredJacobian
 from gdpnet.study import load_model
+from gdpnet.testing import random_predictions, random_rules
 from tests.fuzz import disagreement
-from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
 RANDOM = settings(derandomize=True, deadline=None, max_examples=120, database=None)

@@ -19,7 +19,7 @@ import gdpnet
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import ExactEngine
 from gdpnet.solve.exact._least_norm import DONE, LIMITED, least_norm
-from tests.bank import BY_NAME, PROBLEMS
+from gdpnet.testing import BY_NAME, PROBLEMS
 
 INF = float("inf")
 

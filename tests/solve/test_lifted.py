@@ -23,8 +23,7 @@ from gdpnet.solve._exact import engine_of
 from gdpnet.solve.exact import Instance
 from gdpnet.solve.lifted import NO_BLOCK, LiftedEngine, LiftedSolved
 from gdpnet.study._models import load_model
-from tests.bank import PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 
 MOST_PRODUCTS = 60
 

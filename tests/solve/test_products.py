@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from gdpnet.solve._exact import engine_of
 from gdpnet.solve._results import Options
 from gdpnet.solve.exact import products_within
-from tests.problems import reference
+from gdpnet.testing.problems import reference
 
 SMALL = [case for case in reference.CASES if 0 < len(case["rules"]) and case["dnf_terms"] <= 100]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunction
 
-from tests.problems._problem import Problem, Sample
+from gdpnet.testing._problem import Problem, Sample
 
 CASES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "data" / "reference.json").read_text()
+    Path(__file__).with_name("reference.json").read_text(encoding="utf-8")
 )
 
 
