@@ -8,11 +8,13 @@ tests; a subclass that names a solver is collected by pytest.
 from gdpnet.testing import oracles
 from gdpnet.testing._problem import Problem, Sample, problem, samples
 from gdpnet.testing._random_rules import random_predictions, random_rules
+from gdpnet.testing.contract import BackendContract
 from gdpnet.testing.problems import BY_NAME, PROBLEMS, large
 
 __all__ = [
     "BY_NAME",
     "PROBLEMS",
+    "BackendContract",
     "Problem",
     "Sample",
     "large",

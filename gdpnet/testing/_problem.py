@@ -94,7 +94,7 @@ class Problem:
 def samples(*yhats: Point, distances: Sequence[float] | None = None) -> tuple[Sample, ...]:
     """Predictions of a problem without inputs, with their distances where they are known."""
     known = [None] * len(yhats) if distances is None else list(distances)
-    return tuple(Sample(y, distance=d) for y, d in zip(yhats, known, strict=True))
+    return tuple(Sample(tuple(y), distance=d) for y, d in zip(yhats, known, strict=True))
 
 
 def problem(given: Sequence[Sample], **options: Any) -> Callable[[Callable[[], Any]], Problem]:

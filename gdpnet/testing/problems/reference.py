@@ -41,7 +41,8 @@ PROBLEMS = [
         case["id"],
         partial(build, case),
         tuple(
-            Sample(e["yhat"], distance=e["l1"], tie=e.get("tie", False)) for e in case["expected"]
+            Sample(tuple(e["yhat"]), distance=e["l1"], tie=e.get("tie", False))
+            for e in case["expected"]
         ),
     )
     for case in CASES
