@@ -6,6 +6,7 @@ Times are medians; claims are ratios of this one run.
 """
 
 import argparse
+import math
 import statistics
 import time
 import tracemalloc
@@ -15,14 +16,15 @@ import numpy as np
 import torch
 from _hull import HullSolver
 from _measure import seconds
-from problems import LARGE
+from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
+from gdpnet.testing.problems.large import LARGE
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -36,7 +38,7 @@ def cooling() -> None:
     for split in ("iid", "ood"):
         x = model.sample(4096, split=split, seed=0)[0].numpy()
         yhat = rng.uniform(0, 1, (4096, 3))
-        options = Options(np.ones(3), threads=1)
+        options = SearchOptions(np.ones(3), threads=1)
         instance = Instance.of(rules, x)
         few = 256
         models = hull.prepare(instance)
@@ -97,7 +99,7 @@ def growth(quick: bool) -> None:
         engine = engine_of(rules)
         x = model.module.sample(256, split="iid", seed=0, k=k)[0].numpy()
         yhat = np.random.default_rng(k).uniform(0, 1, (256, len(rules.output_names)))
-        options = Options(np.ones(yhat.shape[1]), threads=1)
+        options = SearchOptions(np.ones(yhat.shape[1]), threads=1)
         instance = Instance.of(rules, x)
         found = engine.project(instance, yhat, options)
         ours = seconds(lambda: engine.project(instance, yhat, options)) / 256
@@ -131,15 +133,17 @@ def large(quick: bool) -> None:
     print("\nlarge problems: ms a sample, medians; MILP by HiGHS and Gurobi on the same samples")
     titles = ("problem", "products", "engine", "nodes", "HiGHS", "Gurobi")
     print("{:<32} {:>9} {:>9} {:>7} {:>14} {:>14}".format(*titles))
-    for build in LARGE:
-        case = build()
-        count = 2 if quick else min(5, len(case.yhat))
-        yhat = torch.from_numpy(case.yhat[:count])
-        engine = engine_of(case.rules)
-        one = Instance.of(case.rules, np.zeros((1, 0)))
-        options = Options(np.ones(yhat.shape[1]), threads=1)
+    for make in LARGE:
+        count = 2 if quick else 5
+        case = make(count)
+        model, yhat = case.build(), case.yhat
+        rules = case.rules(model)
+        rule_sizes = [float(len(d.disjuncts)) for d in model.component_data_objects(Disjunction)]
+        engine = engine_of(rules)
+        one = Instance.of(rules, np.zeros((1, 0)))
+        options = SearchOptions(np.ones(yhat.shape[1]), threads=1)
         times, nodes, distances = [], [], []
-        for y in case.yhat[:count]:
+        for y in yhat.numpy():
             times.append(seconds(lambda y=y: engine.project(one, y[None], options), 3, 0.02))
             solved = engine.project(one, y[None], options)
             nodes.append(solved.nodes[0])
@@ -151,9 +155,7 @@ def large(quick: bool) -> None:
                 taken = []
                 for k in range(count):
                     start = time.perf_counter()
-                    p = gdpnet.project(
-                        case.rules, yhat[k], solver=solver, threads=1, time_limit=120
-                    )
+                    p = gdpnet.project(rules, yhat[k], solver=solver, threads=1, time_limit=120)
                     taken.append(time.perf_counter() - start)
                     if p.status != gdpnet.Status.LIMIT:
                         assert abs(float(p.distance) - distances[k]) < 1e-6
@@ -162,7 +164,7 @@ def large(quick: bool) -> None:
             except SolverError:
                 cells.append("licence")
         print(
-            f"{case.name:<32} {case.products:9.1e} {1e3 * ours:9.3f} "
+            f"{case.name:<32} {math.prod(rule_sizes):9.1e} {1e3 * ours:9.3f} "
             f"{statistics.median(nodes):7.0f} {cells[0]:>14} {cells[1]:>14}"
         )
 

@@ -24,7 +24,7 @@ from torch import nn
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -57,7 +57,7 @@ class _Nothing(torch.autograd.Function):
 def overhead() -> None:
     """The layer beside the kernel it calls."""
     rules, all_x, all_yhat = data(4096)
-    engine, options = engine_of(rules), Options(np.ones(3), threads=1)
+    engine, options = engine_of(rules), SearchOptions(np.ones(3), threads=1)
     for batch in (4096, 256, 1):
         x, yhat = all_x[:batch].clone(), all_yhat[:batch].clone()
         xs, ys = x.numpy(), yhat.numpy()

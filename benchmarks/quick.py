@@ -28,7 +28,7 @@ from peers.problem import Problem
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 
 STORED = Path(__file__).with_suffix(".json")
 SLOWER = 1.6
@@ -69,7 +69,7 @@ def pairs() -> dict[str, tuple[Timed, Timed]]:
 
 def _layer_calls(problem: Problem) -> dict[str, Timed]:
     rules = rules_of(problem.source)
-    engine, options = engine_of(rules), Options(np.ones(3), threads=1)
+    engine, options = engine_of(rules), SearchOptions(np.ones(3), threads=1)
     x, yhat = (torch.from_numpy(v.copy()) for v in (problem.random.x, problem.random.yhat))
     leaf, ones = yhat.clone().requires_grad_(), torch.ones_like(yhat)
     vertex = gdpnet.ProjectionLayer(rules, gradient="vertex", threads=1)

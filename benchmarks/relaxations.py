@@ -15,7 +15,6 @@ import numpy as np
 import pyomo.environ as pyo
 import torch
 from _measure import Report, seconds
-from problems import label_groups, random_rules
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 import gdpnet
@@ -26,6 +25,7 @@ from gdpnet.lp import highs
 from gdpnet.relaxation.layouts import Layouts, layouts_of
 from gdpnet.relaxation.program import Program
 from gdpnet.study import load_model
+from gdpnet.testing.problems.large import dense_rules, label_groups
 
 MODELS = Path(__file__).parents[1] / "models"
 report = Report()
@@ -205,18 +205,18 @@ def large(samples: int) -> None:
     report.say("\n### CNF of larger problems: milliseconds a sample\n")
     report.say("| | rows | HiGHS in place | default: compact form | ratio |")
     report.say("|---|---|---|---|---|")
-    for case in (random_rules(samples), label_groups(samples)):
-        yhat = torch.from_numpy(case.yhat)
+    for case in (dense_rules(samples), label_groups(samples)):
+        rules, yhat = case.rules(), case.yhat
         taken, values = [], []
         for solver in ("highs", "auto"):
             options = {"relaxation": "cnf", "solver": solver, "threads": 1}
-            gdpnet.project(case.rules, yhat[:1], **options)  # the program is written
+            gdpnet.project(rules, yhat[:1], **options)  # the program is written
             start = time.perf_counter()
-            p = gdpnet.project(case.rules, yhat, **options)
+            p = gdpnet.project(rules, yhat, **options)
             taken.append(1e3 * (time.perf_counter() - start) / samples)
             values.append(p.value)
         assert torch.allclose(*values, atol=1e-7)
-        layouts = layouts_of(case.rules)
+        layouts = layouts_of(rules)
         rows = [len(write(0).bound) for write in (layouts.program, layouts.compact)]
         report.say(
             f"| {case.name} | {rows[0]:,} and {rows[1]:,} | {taken[0]:,.0f} | {taken[1]:,.0f} | "

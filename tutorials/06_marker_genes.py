@@ -29,7 +29,7 @@ MODELS = Path("models") if Path("models").exists() else Path("../models")
 # %% [markdown]
 # ## The cells
 #
-# Set `GDPNET_DATA` to the folder with `pbmc3k_processed.h5ad` (2,638 cells, 10x Genomics;
+# Set `GDPNET_DATA` to the folder with `pbmc3k/pbmc3k_processed.h5ad` (2,638 cells, 10x Genomics;
 # `scanpy.datasets.pbmc3k_processed()` downloads it). Without it this tutorial runs on a small set
 # that scanpy brings along; the numbers are then others.
 
@@ -216,7 +216,7 @@ scored("trained through them:")
 # %% [markdown]
 # One seed proves nothing. The study in full, with all sizes, methods and seeds and the paper's
 # numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md);
-# `python docs/studies/pbmc/study.py` runs it.
+# `python studies/pbmc/study.py` runs it.
 #
 # ## Something to try
 #

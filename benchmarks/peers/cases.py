@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from problems import label_groups, random_rules
 from scipy.optimize import linprog
 
 import gdpnet
@@ -21,6 +20,7 @@ from gdpnet.relaxation.layouts import Layouts
 from gdpnet.relaxation.products import products
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.study import load_model
+from gdpnet.testing.problems.large import dense_rules, label_groups
 
 from .problem import Array, Part, Problem, Samples
 
@@ -59,9 +59,10 @@ def make(name: str, count: int, seed: int = 0, bare: bool = False) -> Problem:
         return _pbmc(name, count, seed, bare)
     if name.startswith("stress"):
         return _stress(name, int(name.split()[1]), count, seed, bare)
-    made = random_rules(count) if name == "random 20" else label_groups(count)
+    made = dense_rules(count) if name == "random 20" else label_groups(count)
     source = ("random" if name == "random 20" else "groups", {})
-    return _problem(name, source, made.rules, np.zeros((count, 0)), made.yhat, bare=bare)
+    yhat = made.yhat.numpy()
+    return _problem(name, source, made.rules(), np.zeros((count, 0)), yhat, bare=bare)
 
 
 # ---- the cases ----------------------------------------------------------------------------------
@@ -125,11 +126,11 @@ def _marker_rules() -> gdpnet.RuleModel:
 
 
 def _random_rules() -> gdpnet.RuleModel:
-    return random_rules(1).rules
+    return dense_rules(1).rules()
 
 
 def _group_rules() -> gdpnet.RuleModel:
-    return label_groups(1).rules
+    return label_groups(1).rules()
 
 
 # ---- to plain arrays ----------------------------------------------------------------------------

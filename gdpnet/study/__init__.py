@@ -1,5 +1,6 @@
 """What the command line calls: loading model files, and studies of them."""
 
+from gdpnet.study._data import find_data
 from gdpnet.study._models import LoadedModel, load_model
 from gdpnet.study._summary import projection_summary
 from gdpnet.study.comparison import Comparison, compare
@@ -32,6 +33,7 @@ __all__ = [
     "StudyFolder",
     "Task",
     "compare",
+    "find_data",
     "load_model",
     "method_named",
     "project_file",

@@ -10,8 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gdpnet.study import find_data
+
 from ._rule_sets import CD4, CD8, CD14, DC, NK, B
 
+FOLDER = "pbmc3k"
 FILE = "pbmc3k_processed.h5ad"
 BUNDLED = "pbmc68k_reduced"
 LABELS = "louvain"
@@ -41,16 +44,9 @@ def cells() -> Any:
 def _read(where: str) -> Any:
     if where == BUNDLED:
         return _told(_bundled(), f"{BUNDLED}, which scanpy brings along (GDPNET_DATA)")
-    if where:
+    if file := _file(where):
         import anndata
 
-        path = Path(where).expanduser()
-        file = path / FILE if path.is_dir() else path
-        if not file.is_file():
-            raise FileNotFoundError(
-                f"GDPNET_DATA={where}: there is no file {file}. Name {FILE}, its folder, or "
-                f"{BUNDLED} for the small set that scanpy brings along."
-            )
         return _told(anndata.read_h5ad(file), f"{file} (GDPNET_DATA)")
     import scanpy
 
@@ -59,8 +55,19 @@ def _read(where: str) -> Any:
             warnings.simplefilter("ignore")  # old files
             return _told(scanpy.datasets.pbmc3k_processed(), "scanpy.datasets.pbmc3k_processed()")
     except OSError as error:
-        reason = f"pbmc3k_processed could not be had: {error}; GDPNET_DATA may name a file"
+        reason = f"pbmc3k_processed could not be had: {error}; GDPNET_DATA may name its folder"
         return _told(_bundled(), f"{BUNDLED}, which scanpy brings along ({reason})")
+
+
+def _file(where: str) -> Path | None:
+    if (file := Path(where).expanduser()).is_file():
+        return file
+    try:
+        return find_data(FOLDER, FILE)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{error} {BUNDLED} is the small set that scanpy brings along."
+        ) from None
 
 
 def _bundled() -> Any:

@@ -5,7 +5,7 @@ The real-data study of the DisjunctiveNet paper. x holds the scaled expression o
 markers. y are probabilities of eight cell types. README.md says what the paper leaves open, and
 what was chosen here.
 
-Environment: GDPNET_DATA names the data (a file, its folder, or pbmc68k_reduced; see `_cells.py`),
+Environment: GDPNET_DATA names the data (a folder with pbmc3k/, or pbmc68k_reduced: `_cells.py`),
 GDPNET_RULES one of the rule sets A, B and C (C if absent).
 """
 

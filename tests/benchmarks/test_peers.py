@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from peers.problem import Problem
 from peers.program import Program
 from peers.registry import ENTRIES
 from quick import slower
+from run_peers import Worker
 from scipy.optimize import linprog
 
 import gdpnet
@@ -97,20 +99,11 @@ def test_all_forms_have_the_exact_distance(form: str, shifted: bool, problem: Pr
 
 
 def test_a_worker_tells_of_failures(tmp_path: Path) -> None:
-    from importlib.util import module_from_spec, spec_from_file_location
-    from sys import executable
-
-    path = Path(__file__).parents[2] / "benchmarks" / "peers.py"  # the package has the same name
-    spec = spec_from_file_location("peers_script", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
-    nobody = script.Worker("nobody", executable)
+    nobody = Worker("nobody", sys.executable)
     nobody.close()
     assert nobody.hello["status"] == "not installed"
     (tmp_path / "problem").write_bytes(pickle.dumps(make("random 20", 4)))
-    worker = script.Worker("milp", executable)
+    worker = Worker("milp", sys.executable)
     task = {"peer": "Scipy", "problem": str(tmp_path / "problem"), "out": str(tmp_path / "out")}
     task |= {"batch": 4, "budget": {"timing": 0.1, "building": 0.1}}
     assert worker.run(task | {"limit": 0.05})["status"] == "no answer"

@@ -9,11 +9,11 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunction
-from tests.sensitivity.random_models import Tally, compare, random_model
 
 import gdpnet
 from gdpnet.kernels import DETERMINED
 from gdpnet.solve.exact.backend import engine_of
+from tests.derivative.random_models import Tally, compare, random_model
 
 QP = {"gradient": gdpnet.QP(0.05), "forward": "qp"}
 VERTEX = {"gradient": "vertex"}

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from gdpnet.solve.results import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyomo.gdp import Disjunction
@@ -23,11 +22,10 @@ from gdpnet.kernels import SOLVED
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved
 from gdpnet.solve.exact.jacobian import FactoredJacobian
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
-from tests.bank import PROBLEMS
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 from tests.derivative.qp_oracle import regularised, solve, terms, written
-from tests.problems._problem import Problem
-from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
 RANDOM = settings(derandomize=True, deadline=None, max_examples=60, database=None)
@@ -45,11 +43,11 @@ class Case:
     eps: float
 
     def projected(self) -> Solved:
-        options = Options(weights=self.weights, threads=1)
+        options = SearchOptions(weights=self.weights, threads=1)
         return self.engine.project(self.instance, self.yhat, options, detailed=True)
 
     def solved(self, **options: Any) -> QPSolved:
-        given = Options(weights=self.weights, threads=1)
+        given = SearchOptions(weights=self.weights, threads=1)
         return solve_qp(
             *(self.engine, self.instance, self.yhat, given, self.projected(), self.eps), **options
         )

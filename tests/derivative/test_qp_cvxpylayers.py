@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gdpnet.kernels import SOLVED
-from tests.bank import BY_NAME
+from gdpnet.testing import BY_NAME
 from tests.derivative.qp_oracle import terms
 from tests.derivative.test_qp import Case, of_problem, of_seed
 

@@ -8,7 +8,6 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
-from gdpnet.solve.results import Options
 from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
@@ -18,10 +17,10 @@ from gdpnet.derivative.qp.parts import BlockPart, RelaxedSolved, block_part, sol
 from gdpnet.ir.instance import Instance
 from gdpnet.relaxation.products import products
 from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
-from tests.bank import PROBLEMS
+from gdpnet.testing import PROBLEMS, Problem
 from tests.derivative.qp_oracle import Polyhedron, Program, solve, written_blocks
-from tests.problems._problem import Problem
 
 ROOT = Path(__file__).parents[2]
 
@@ -238,7 +237,7 @@ def test_parts_are_solved_apart() -> None:
     parts = [(block_part(rules, [j], [], [[[2 * j], [2 * j + 1]]]), np.arange(3)) for j in range(2)]
     found = solve_parts(parts, instance, yhat, np.ones(3), 1e-2)
     assert found.solved.all()
-    options = Options(weights=np.ones(3), threads=1)
+    options = SearchOptions(weights=np.ones(3), threads=1)
     engine = engine_of(rules)
     dnf = solve_qp(engine, instance, yhat, options, engine.project(instance, yhat, options), 1e-2)
     np.testing.assert_allclose(found.y, dnf.y, atol=1e-6)

@@ -34,7 +34,7 @@ NUMBERED = [
     *(f"Figure {k}" for k in range(1, 6)),
 ]
 
-FOLDERS = ("benchmarks", "docs", "gdpnet", "models", "tests", "tutorials")
+FOLDERS = ("benchmarks", "docs", "gdpnet", "models", "studies", "tests", "tutorials")
 NAMED = sorted(set(re.findall(rf"`((?:{'|'.join(FOLDERS)})/[^`]*)`", PAGE)))
 
 

@@ -18,8 +18,8 @@ from gdpnet.lp import highs
 from gdpnet.plot._polygons import area, inside, without_flat
 from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
+from gdpnet.testing import random_rules
 from tests.explore._chromium import Page
-from tests.random_rules import random_rules
 
 MODELS = Path(__file__).parents[2] / "models"
 RELAXATIONS = ("cnf", "pdnf", "dnf")

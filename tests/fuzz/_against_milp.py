@@ -7,7 +7,7 @@ import torch
 
 import gdpnet
 from gdpnet import Status
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import random_predictions, random_rules
 
 
 def disagreement(seed: int) -> str:

@@ -13,7 +13,7 @@ import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import random_predictions, random_rules
 
 Rng = np.random.Generator
 Relation = tuple[Sequence[float], str, float]
@@ -436,7 +436,7 @@ def _inputs(rng: Rng) -> Case:
 
 
 def _random(rng: Rng) -> Case:
-    """A bit of everything: `tests.random_rules`."""
+    """A bit of everything: `gdpnet.testing.random_rules`."""
     rules = random_rules(rng)
     return Case(rules, torch.from_numpy(random_predictions(rng, len(rules.output_names))))
 

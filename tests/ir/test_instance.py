@@ -15,7 +15,7 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.tape import RuleTape, tape_of
 from gdpnet.plan._sampled import Sampled
 from gdpnet.solve.exact.engine import ExactEngine
-from tests.bank import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
 
 WITH_INPUTS = [problem for problem in PROBLEMS if problem.inputs]
 

@@ -7,7 +7,6 @@ that scanpy brings along.
 from __future__ import annotations
 
 import json
-import os
 import re
 import urllib.error
 from pathlib import Path
@@ -21,15 +20,16 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 
 from gdpnet.bio import marker_statistics
 from gdpnet.errors import ModelFileError
-from gdpnet.study import load_model
+from gdpnet.study import find_data, load_model
 from gdpnet.study.training import Grid, Task, train
 
 FOLDER = Path(__file__).resolve().parents[2] / "models" / "pbmc"
-GIVEN = os.environ.get("GDPNET_DATA", "")
+try:
+    GIVEN = find_data("pbmc3k", "pbmc3k_processed.h5ad")
+except FileNotFoundError:
+    GIVEN = None
 
-needs_data = pytest.mark.skipif(
-    not GIVEN or GIVEN == "pbmc68k_reduced", reason="GDPNET_DATA does not name PBMC3k"
-)
+needs_data = pytest.mark.skipif(GIVEN is None, reason="GDPNET_DATA does not name PBMC3k")
 
 
 @pytest.fixture
@@ -59,7 +59,8 @@ def pbmc(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_statistics_are_those_drafted_with_the_rules(
     pbmc: ModuleType, name: str, drafted: str, rho: float
 ) -> None:
-    file = Path(GIVEN) / "marker_rules_and_stats.json"
+    assert GIVEN is not None
+    file = GIVEN.with_name("marker_rules_and_stats.json")
     if not file.is_file():
         pytest.skip("no drafted statistics beside the data")
     draft = json.loads(file.read_text())
@@ -169,11 +170,13 @@ def test_which_cells_were_used_is_always_said(
     kept = module.cells()
     assert "687 cells x 765 genes from pbmc68k_reduced" in capsys.readouterr().err
 
-    kept.write_h5ad(tmp_path / "pbmc3k_processed.h5ad")
-    for where in (tmp_path, tmp_path / "pbmc3k_processed.h5ad"):
+    file = tmp_path / "pbmc3k" / "pbmc3k_processed.h5ad"
+    file.parent.mkdir()
+    kept.write_h5ad(file)
+    for where in (tmp_path, file.parent, file):
         monkeypatch.setenv("GDPNET_DATA", str(where))
         assert load_model(FOLDER).module.cells().shape == kept.shape
-        assert f"{tmp_path / 'pbmc3k_processed.h5ad'} (GDPNET_DATA)" in capsys.readouterr().err
+        assert f"{file} (GDPNET_DATA)" in capsys.readouterr().err
 
     def offline() -> anndata.AnnData:
         raise urllib.error.URLError("no network")
@@ -191,7 +194,7 @@ def test_which_cells_were_used_is_always_said(
 
 def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GDPNET_DATA", str(tmp_path))
-    with pytest.raises(ModelFileError, match=r"there is no file .*pbmc3k_processed.h5ad"):
+    with pytest.raises(ModelFileError, match=r"neither .*pbmc3k_processed.h5ad .*pbmc68k_reduced"):
         load_model(FOLDER).build()
 
 

@@ -20,9 +20,8 @@ import gdpnet
 from gdpnet.ir.data import RuleData
 from gdpnet.nn import RulePenalty
 from gdpnet.nn._penalty import soft_min
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
 from models.cooling import model as cooling
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
 
 PLAIN = [problem for problem in PROBLEMS if not problem.rules().auxiliary_names]
 WITH_AUXILIARIES = [problem for problem in PROBLEMS if problem.rules().auxiliary_names]

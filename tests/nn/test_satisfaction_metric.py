@@ -15,8 +15,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 import gdpnet
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
 from models.cooling import model as cooling
-from tests.bank import BY_NAME, PROBLEMS, Problem
 
 pytest.importorskip("torchmetrics")
 

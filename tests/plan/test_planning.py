@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 import gdpnet
 from gdpnet import Plan, Status
 from gdpnet.study import load_model
-from tests.bank import PROBLEMS, Problem
+from gdpnet.testing import PROBLEMS, Problem
 
 ROOT = Path(__file__).parents[2]
 Cooling = tuple[gdpnet.RuleModel, torch.Tensor, torch.Tensor]

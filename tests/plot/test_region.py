@@ -19,8 +19,8 @@ from gdpnet import Plan, plot_region
 from gdpnet.plot._polygons import area, inside, outline, shadow
 from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
+from gdpnet.testing import random_rules
 from tests.plot._axes import legend, polygons
-from tests.random_rules import random_rules
 
 MODELS = Path(__file__).parents[2] / "models"
 NEAR = 1e-6  # points nearer to a boundary than this are not judged

@@ -14,7 +14,7 @@ import gdpnet
 from gdpnet import plot_satisfaction, plot_sizes
 from gdpnet.relaxation import convexify
 from gdpnet.study import load_model
-from models.stress.model import pyomo_model as stress
+from gdpnet.testing.problems.stress import pyomo_model as stress
 from tests.plot._axes import legend
 from tests.relaxation._programs import sizes
 

@@ -24,7 +24,7 @@ from gdpnet.errors import InputError, SolverError
 from gdpnet.proof import _search
 from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf
 from gdpnet.proof.certificate import Certificate, certify, verify
-from tests.bank import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
 
 INF = float("inf")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,7 +11,7 @@ from pyomo.common.collections import ComponentSet
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
-from tests.oracles import solved
+from gdpnet.testing.oracles import solved
 
 
 def value_at(lp: Any, yhat: Sequence[float]) -> float:

@@ -18,8 +18,7 @@ from gdpnet.relaxation.blocks import box, contradictory, hanging_together, layou
 from gdpnet.relaxation.program import Program, Variable, complete
 from gdpnet.relaxation.pyomo.adapter import read_matrices
 from gdpnet.relaxation.relaxable import relaxable
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
 
 Signature = tuple[Any, ...]
 

@@ -15,11 +15,10 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet.relaxation import Plan, convexify, convexify_rules
-from models.stress.model import pyomo_model as stress
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.oracles import outputs_of, solved
-from tests.problems import reference
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
+from gdpnet.testing.oracles import outputs_of, solved
+from gdpnet.testing.problems import reference
+from gdpnet.testing.problems.stress import pyomo_model as stress
 from tests.relaxation._programs import assert_same, sizes, value_at
 
 

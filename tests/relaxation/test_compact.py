@@ -16,8 +16,7 @@ from gdpnet.relaxation.compact import CompactProgram, is_compact
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.solve.extended import engine
 from gdpnet.study._models import load_model
-from tests.bank import PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 from tests.relaxation.test_relaxations import few_products, has_hull
 
 

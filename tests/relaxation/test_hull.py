@@ -11,7 +11,7 @@ import pytest
 from pyomo.gdp import Disjunct, Disjunction, GDP_Error
 
 import gdpnet
-from tests.oracles import solved
+from gdpnet.testing.oracles import solved
 from tests.relaxation._programs import assert_same, matrix
 
 HULL = "gdpnet.hull"

@@ -10,7 +10,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet.relaxation import get_copies, get_src_constraint
-from tests.oracles import solved
+from gdpnet.testing.oracles import solved
 
 LIFT = "gdpnet.lift_projection"
 

@@ -11,8 +11,8 @@ import torch
 
 import gdpnet
 from gdpnet.relaxation import convexify_rules, pyomo_model
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
 from models.cooling.model import build as cooling
-from tests.bank import BY_NAME, PROBLEMS, Problem
 from tests.relaxation._programs import value_at
 
 # Logic was turned into clauses when it was read, so it is not told apart again, nor are the

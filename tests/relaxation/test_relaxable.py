@@ -18,9 +18,9 @@ from gdpnet.relaxation import convexify
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.relaxable import MOST_VALUES, relaxable
 from gdpnet.study._models import load_model
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.oracles import outputs_of
-from tests.problems import logic
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing.oracles import outputs_of
+from gdpnet.testing.problems import logic
 from tests.relaxation._programs import value_at
 
 SOLVERS = pytest.mark.parametrize("solver", ["dense", "highs"])

@@ -13,9 +13,8 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Plan, Status
-from tests.bank import PROBLEMS, Problem
-from tests.problems import reference
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
+from gdpnet.testing.problems import reference
 
 SOLVERS = pytest.mark.parametrize("solver", ["dense", "highs"])
 CASES = [c for c in reference.CASES if c["rules"] and c["dnf_terms"] <= 100]

@@ -9,7 +9,7 @@ import gdpnet
 from gdpnet import Plan
 from gdpnet.relaxation import convexify
 from gdpnet.relaxation.sizes import size_table, sizes_of
-from models.stress.model import pyomo_model as stress
+from gdpnet.testing.problems.stress import pyomo_model as stress
 from tests.relaxation._programs import sizes
 
 D = 3  # outputs

@@ -12,7 +12,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet import Status
-from tests import oracles
+from gdpnet.testing import oracles
 
 # Pyomo's own transformation of a BooleanVar that is associated with an indicator_var warns.
 pytestmark = [

@@ -13,9 +13,8 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.explain.explanation import Explanation, Move, TightRow
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
 from models.cooling import model as cooling
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
 
 
 def all_rows(told: Explanation) -> list[TightRow]:

@@ -10,8 +10,7 @@ import pytest
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from tests import oracles
-from tests.bank import BY_NAME, PROBLEMS, Problem
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, oracles
 
 CONTRADICTORY = [
     (problem, k)

@@ -12,7 +12,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.network import Arc, Port
 
 import gdpnet
-from tests import oracles
+from gdpnet.testing import oracles
 
 # ---- pyomo.dae --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from pyomo.version import version
 
 import gdpnet
 from gdpnet import Status
-from tests import oracles
+from gdpnet.testing import oracles
 
 READ = "read"
 NONLINEAR = "refused: is not linear in the variables"

@@ -18,9 +18,7 @@ import gdpnet
 from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.sample import Sample
 from gdpnet.study._samples import what_holds
-from tests import oracles
-from tests.bank import BY_NAME, PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import BY_NAME, PROBLEMS, Problem, oracles, random_predictions, random_rules
 
 POINTS = 12
 LOOSE = 0.05  # a tolerance at which some random points hold and others do not

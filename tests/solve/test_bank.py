@@ -13,9 +13,8 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.errors import SolverError
-from tests import oracles
-from tests.bank import PROBLEMS, Problem, Sample
-from tests.problems import reference
+from gdpnet.testing import PROBLEMS, Problem, oracles
+from gdpnet.testing.problems import reference
 
 SOLVERS = pytest.mark.parametrize("solver", ["exact", "milp"])
 EVERY = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
@@ -38,20 +37,7 @@ def wanted_distance(name: str, k: int) -> float:
     if problem in reference.PROBLEMS:
         assert sample.distance is not None
         return sample.distance
-    return oracle_distance(problem, problem.build(), sample)
-
-
-def oracle_distance(problem: Problem, model: Any, sample: Sample, **options: Any) -> float:
-    params = problem.params(sample)
-    return oracles.pyomo_distance(
-        model,
-        problem.outputs,
-        options.pop("yhat", sample.yhat),
-        params=params,
-        inactive=problem.off(params),
-        reach=problem.reach,
-        **options,
-    )
+    return oracles.distance(problem, sample)
 
 
 @SOLVERS
@@ -138,7 +124,7 @@ def test_disjunct_holds_at_y(problem: Problem, solver: str) -> None:
                 assert oracles.residual_of_block(disjunct) <= 1e-8, name
         # All of them together, for some value of auxiliaries and BooleanVars.
         if chosen and (problem.auxiliaries or not rules.is_plain):
-            found = oracle_distance(problem, model, sample, yhat=p.y[k].tolist(), chosen=chosen)
+            found = oracles.distance(problem, sample, model, yhat=p.y[k].tolist(), chosen=chosen)
             assert found <= 1e-7
 
 

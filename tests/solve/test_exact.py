@@ -20,10 +20,10 @@ from gdpnet import Status
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.jacobian import FactoredJacobian
-from gdpnet.solve.results import Options
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
+from gdpnet.testing import random_predictions, random_rules
 from tests.fuzz import disagreement
-from tests.random_rules import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
 RANDOM = settings(derandomize=True, deadline=None, max_examples=120, database=None)
@@ -146,7 +146,7 @@ def test_jacobian_is_that_of_finite_differences(cooling: Cooling) -> None:
     rules, x, yhat = cooling
     engine = engine_of(rules)
     instance = Instance.of(rules, x.numpy())
-    options = Options(np.ones(3))
+    options = SearchOptions(np.ones(3))
     solved = engine.project(instance, yhat.numpy(), options, detailed=True)
     jacobian = FactoredJacobian(instance, solved, 3).dense()
     numeric, h = np.empty_like(jacobian), 1e-6
@@ -171,7 +171,7 @@ def test_gradients_of_right_sides_and_coefficients() -> None:
     rng = np.random.default_rng(3)
     x, yhat = rng.uniform(0.5, 2.0, (300, 3)), rng.uniform(-2, 2, (300, 3))
     engine = engine_of(rules)
-    options = Options(np.ones(3))
+    options = SearchOptions(np.ones(3))
 
     def outputs(at: np.ndarray) -> np.ndarray:
         return engine.project(Instance.of(rules, at), yhat, options).z

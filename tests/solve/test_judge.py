@@ -9,8 +9,7 @@ import torch
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.extended.judge import Judge
-from tests.bank import PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 
 TOLERANCE = 1e-6
 

@@ -19,8 +19,8 @@ import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import DONE, LIMITED, least_norm
 from gdpnet.solve.exact.engine import ExactEngine
-from gdpnet.solve.results import Options
-from tests.bank import BY_NAME, PROBLEMS
+from gdpnet.solve.exact.options import SearchOptions
+from gdpnet.testing import BY_NAME, PROBLEMS
 
 INF = float("inf")
 
@@ -51,7 +51,7 @@ def project(
     weights = np.ones(yhat.shape[1]) if weights is None else np.asarray(weights, dtype=float)
     engine = ExactEngine(rules)
     instance = Instance.of(rules, x)
-    solved = engine.project(instance, yhat, Options(weights=weights))
+    solved = engine.project(instance, yhat, SearchOptions(weights=weights))
     z, assignment = solved.z.copy(), solved.assignment.copy()
     flag, nodes = np.zeros(len(yhat), dtype=int), np.zeros(len(yhat), dtype=int)
     for part in engine.components:

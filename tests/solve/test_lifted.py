@@ -24,8 +24,7 @@ from gdpnet.relaxation.products import count_products
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.extended.engine import ExtendedEngine, ExtendedSolved
 from gdpnet.study._models import load_model
-from tests.bank import PROBLEMS, Problem
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
 
 MOST_PRODUCTS = 60
 

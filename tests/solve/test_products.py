@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 
 from gdpnet.ir.instance import Instance
 from gdpnet.solve.exact.backend import engine_of
+from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.solve.exact.products import products_within
-from gdpnet.solve.results import Options
-from tests.problems import reference
+from gdpnet.testing.problems import reference
 
 SMALL = [case for case in reference.CASES if 0 < len(case["rules"]) and case["dnf_terms"] <= 100]
 
@@ -67,7 +67,7 @@ def test_all_products_of_the_band_are_listed(case: dict[str, Any], band: float) 
     weights = np.ones(case["d"])
     instance = Instance.of(rules, np.zeros((len(yhat), 0)))
     cap = 128
-    optimum = engine.project(instance, yhat, Options(weights, tolerance=0.0)).distance
+    optimum = engine.project(instance, yhat, SearchOptions(weights, tolerance=0.0)).distance
     if len(engine.components) > 1:
         pytest.skip("the bands of several components are lists of their own")
     (listed,) = products_within(engine, instance, yhat, weights, optimum[None] + band, cap)

@@ -15,8 +15,7 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Status
-from tests import oracles
-from tests.bank import BY_NAME
+from gdpnet.testing import BY_NAME, oracles
 
 SOLVE = {"solver": "milp"}
 

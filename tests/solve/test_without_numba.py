@@ -17,7 +17,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.ir.instance import Instance
-from tests.random_rules import random_predictions, random_rules
+from gdpnet.testing import random_predictions, random_rules
 
 ROOT = Path(__file__).parents[2]
 

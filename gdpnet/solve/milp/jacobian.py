@@ -107,7 +107,8 @@ class _Vertex:
         self.follows = np.abs(point[:d] - yhat) <= _TIGHT * np.maximum(1.0, np.abs(yhat))
         resting = sample.integer.copy()
         for side in (sample.lower, sample.upper):
-            resting |= np.abs(point - side) <= _TIGHT * np.maximum(1.0, np.abs(side))
+            near = np.abs(point - side) <= _TIGHT * np.maximum(1.0, np.abs(side))
+            resting |= near & np.isfinite(side)
         self.follows &= ~resting[:d]
         free = ~resting
         free[:d] &= ~self.follows

@@ -1,7 +1,8 @@
 """gdpnet beside what a user would pick instead: speed, rules broken, gradients.
 
-    python benchmarks/peers.py [--quick] [--only NAME ...] [--cases NAME ...] [--resume | --report]
-                               [--python MODULE=INTERPRETER ...] [--out FOLDER] [--publish]
+    python benchmarks/run_peers.py [--quick] [--only NAME ...] [--cases NAME ...]
+                                   [--resume | --report] [--python MODULE=INTERPRETER ...]
+                                   [--out FOLDER] [--publish]
 
 Peers of a module of `peers/adapters` have a process of their own, with one thread, and every cell
 of the table (a peer, a case, a batch) a fork of it. All peers run a case before the next case

@@ -1,9 +1,9 @@
 """Tables and pictures of docs/studies/pbmc.md, from the folder that study.py filled.
 
-python docs/studies/pbmc/report.py [FOLDER]    (GDPNET_DATA as for study.py)
+python studies/pbmc/report.py [FOLDER]    (GDPNET_DATA as for study.py)
 
-Writes results.csv and the pictures beside this file, and replaces what stands in pbmc.md between
-`<!-- NAME -->` and `<!-- end -->`.
+Writes results.csv beside this file and the pictures beside the page, and replaces what stands in
+the page between `<!-- NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import matplotlib
 matplotlib.use("Agg")
 import numpy as np
 import torch
-from _study import MEASURES, NAMES, PAPER, PAPER_SIZES, SEEDS, Study
+from _study import MEASURES, NAMES, PAPER, PAPER_SIZES, ROOT, SEEDS, Study
 from matplotlib import pyplot
 
 import gdpnet
@@ -26,7 +26,8 @@ from gdpnet.bio import explain_cells
 from gdpnet.plot import _style as style
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "pbmc.md"
+PAGE = ROOT / "docs" / "studies" / "pbmc.md"
+PICTURES = PAGE.with_suffix("")
 SHOWN = ("csat_conflict_free", "ties")
 
 # As in the pictures of the cooling study: colours that are told apart without colour vision, and
@@ -54,8 +55,8 @@ def main() -> None:
         "rule sets": rule_sets(study),
         "cells": cells(study),
     }
-    draw_sizes(study, HERE / "sizes.png")
-    draw_confusion(study, HERE / "confusion.png")
+    draw_sizes(study, PICTURES / "sizes.png")
+    draw_confusion(study, PICTURES / "confusion.png")
     text = PAGE.read_text(encoding="utf-8")
     for name, part in parts.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"

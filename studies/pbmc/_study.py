@@ -11,7 +11,7 @@ import torch
 from gdpnet.study import load_model
 from gdpnet.study.training import StudyFolder, Task
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 SEEDS = (0, 1, 2)
 PROTOCOL = "pbmc"
 

@@ -15,14 +15,18 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from nbconvert import MarkdownExporter
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
-# Files of the repository and the pages that show them; those of docs/ are their own.
-ELSEWHERE = {"benchmarks/README.md": "benchmarks.md"} | {
-    f"tutorials/{notebook.name}": f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS
-}
+RESULTS = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("studies/*/results.csv"))]
+
+# Files of the repository and where the site shows them; those of docs/ are their own.
+ELSEWHERE = (
+    {"benchmarks/README.md": "benchmarks.md"}
+    | {f"tutorials/{notebook.name}": f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS}
+    | {results: results for results in RESULTS}
+)
 KEPT_AT = {page: path for path, page in ELSEWHERE.items()}
 
 
@@ -33,6 +37,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for picture in sorted((ROOT / "benchmarks/results").glob("*.png")):
         name = f"results/{picture.name}"
         files.append(File.generated(config, name, content=picture.read_bytes()))
+    for name in RESULTS:
+        files.append(File.generated(config, name, content=(ROOT / name).read_bytes()))
     for notebook in NOTEBOOKS:
         text, found = MarkdownExporter().from_filename(
             notebook, resources={"unique_key": notebook.stem}

@@ -1,37 +1,43 @@
-"""Problems larger than the models of the repository, as Pyomo.GDP models with predictions."""
+"""Problems of the size that benchmarks need; drawn from a seed, the same everywhere."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import wraps
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunction
 
-import gdpnet
+from gdpnet.testing._problem import Problem, samples
+
+Array = np.ndarray
+Drawn = tuple[pyo.ConcreteModel, Callable[[int], Array]]
+"""A model, and what draws so many predictions, (samples, d)."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """A rule model without inputs and predictions to project onto it.
+def _large(draw: Callable[[np.random.Generator], Drawn]) -> Callable[..., Problem]:
+    """What makes the problem: its model and then its predictions are drawn from one stream."""
 
-    Attributes:
-        name: what it is.
-        rules: the rule model.
-        yhat: predictions, (samples, d).
-        products: number of terms of its disjunctive normal form.
-    """
+    @wraps(draw)
+    def made(count: int = 5, seed: int = 0) -> Problem:
+        def drawn() -> Drawn:
+            return draw(np.random.default_rng(seed))
 
-    name: str
-    rules: gdpnet.RuleModel
-    yhat: np.ndarray
-    products: float
+        model, predictions = drawn()
+        outputs = tuple(var.name for var in model.component_objects(pyo.Var, descend_into=False))
+        yhat = samples(*predictions(count).tolist())
+        return Problem(draw.__name__, lambda: drawn()[0], yhat, outputs)
+
+    return made
 
 
-def random_rules(samples: int = 20, seed: int = 0) -> Case:
-    """d = 20 outputs, 10 rules of 3 disjuncts of 3 dense rows; one point satisfies all rules."""
+@_large
+def dense_rules(rng: np.random.Generator) -> Drawn:
+    """20 outputs, 10 rules of 3 disjuncts of 3 dense rows; one point satisfies all rules."""
     d, rules, disjuncts, rows = 20, 10, 3, 3
-    rng = np.random.default_rng(seed)
     inside = rng.uniform(0.2, 0.8, d)
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(d), bounds=(0, 1))
@@ -43,13 +49,13 @@ def random_rules(samples: int = 20, seed: int = 0) -> Case:
             b = a @ centre - 0.05
             terms.append([_dot(a[i], m.y) <= float(b[i]) for i in range(rows)])
         m.add_component(f"rule{r}", Disjunction(expr=terms))
-    return _case("d = 20, 10 rules x 3 x 3", m, rng.uniform(0, 1, (samples, d)))
+    return m, lambda count: rng.uniform(0, 1, (count, d))
 
 
-def label_groups(samples: int = 20, seed: int = 0) -> Case:
-    """d = 100 probabilities; 20 groups that have nearly all or nearly none of the mass."""
+@_large
+def label_groups(rng: np.random.Generator) -> Drawn:
+    """100 probabilities; 20 groups that have nearly all or nearly none of the mass."""
     d, rules = 100, 20
-    rng = np.random.default_rng(seed)
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(d), bounds=(0, 1))
     m.simplex = pyo.Constraint(expr=sum(m.y.values()) == 1)
@@ -57,14 +63,17 @@ def label_groups(samples: int = 20, seed: int = 0) -> Case:
         group = rng.choice(d, size=rng.integers(5, 16), replace=False)
         mass = sum(m.y[int(j)] for j in group)
         m.add_component(f"group{r}", Disjunction(expr=[[mass >= 0.95], [mass <= 0.05]]))
-    logits = 2.0 * rng.normal(size=(samples, d))
-    yhat = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    return _case("d = 100 simplex, 20 groups", m, yhat)
+
+    def softmax(count: int) -> Array:
+        logits = 2.0 * rng.normal(size=(count, d))
+        return np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+
+    return m, softmax
 
 
-def job_shop(samples: int = 20, seed: int = 0) -> Case:
+@_large
+def job_shop(rng: np.random.Generator) -> Drawn:
     """8 jobs on 3 machines, 35 pairs that must not overlap; start times wished for."""
-    rng = np.random.default_rng(seed)
     machines = [list(range(8)), [0, 2, 4, 6], [1, 5]]
     operations = [(machine, job) for machine, jobs in enumerate(machines) for job in jobs]
     length = {op: float(rng.integers(2, 9)) for op in operations}
@@ -83,13 +92,13 @@ def job_shop(samples: int = 20, seed: int = 0) -> Case:
             second = m.start[b] + length[b] <= m.start[a]
             name = f"machine{machine}_{i}_{j}"
             m.add_component(name, Disjunction(expr=[[first], [second]]))
-    yhat = rng.uniform(0, 0.6 * horizon, (samples, len(operations)))
-    return _case("job shop, 35 disjunctions", m, yhat, outputs=[m.start])
+    return m, lambda count: rng.uniform(0, 0.6 * horizon, (count, len(operations)))
 
 
-def strip_packing(samples: int = 5, seed: int = 0, rectangles: int = 8) -> Case:
-    """Rectangles in a strip that must not overlap: 28 disjunctions of 4; positions wished for."""
-    rng = np.random.default_rng(seed)
+@_large
+def strip_packing(rng: np.random.Generator) -> Drawn:
+    """8 rectangles in a strip that must not overlap: 28 disjunctions of 4; positions wished for."""
+    rectangles = 8
     wide, high = rng.uniform(1, 4, rectangles), rng.uniform(1, 4, rectangles)
     width, height = 10.0, 12.0
     m = pyo.ConcreteModel()
@@ -104,17 +113,18 @@ def strip_packing(samples: int = 5, seed: int = 0, rectangles: int = 8) -> Case:
             [m.y[j] + high[j] <= m.y[i]],
         ]
         m.add_component(f"apart_{i}_{j}", Disjunction(expr=apart))
-    yhat = np.hstack(
-        [rng.uniform(0, width - wide, (samples, rectangles)),
-         rng.uniform(0, height - high, (samples, rectangles))]
-    )  # fmt: skip
-    return _case(f"strip packing, {rectangles} rectangles", m, yhat, outputs=[m.x, m.y])
+
+    def positions(count: int) -> Array:
+        across = rng.uniform(0, width - wide, (count, rectangles))
+        return np.hstack([across, rng.uniform(0, height - high, (count, rectangles))])
+
+    return m, positions
 
 
-def label_clauses(samples: int = 5, seed: int = 0) -> Case:
+@_large
+def label_clauses(rng: np.random.Generator) -> Drawn:
     """40 labels, 200 clauses of three literals `label >= 0.5` or `label <= 0.5`."""
     labels, clauses = 40, 200
-    rng = np.random.default_rng(seed)
     truth = rng.random(labels) < 0.5  # satisfies every clause, so that there is a solution
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(labels), bounds=(0, 1))
@@ -130,26 +140,12 @@ def label_clauses(samples: int = 5, seed: int = 0) -> Case:
         ]
         m.add_component(f"clause{count}", Disjunction(expr=literals))
         count += 1
-    return _case("200 clauses, 40 labels", m, rng.uniform(0, 1, (samples, labels)))
+    return m, lambda count: rng.uniform(0, 1, (count, labels))
 
 
-LARGE: list[Callable[[], Case]] = [
-    random_rules,
-    label_groups,
-    job_shop,
-    strip_packing,
-    label_clauses,
-]
+LARGE = (dense_rules, label_groups, job_shop, strip_packing, label_clauses)
+"""Each makes its problem, with so many samples, of a seed."""
 
 
-def _dot(a: np.ndarray, y: pyo.Var) -> object:
+def _dot(a: Array, y: pyo.Var) -> Any:
     return sum(float(c) * y[j] for j, c in enumerate(a) if c != 0.0)
-
-
-def _case(
-    name: str, m: pyo.ConcreteModel, yhat: np.ndarray, outputs: list[object] | None = None
-) -> Case:
-    disjunctions = m.component_data_objects(Disjunction)
-    products = float(np.prod([float(len(d.disjuncts)) for d in disjunctions]))
-    rules = gdpnet.RuleModel(m, outputs=outputs or [m.y])
-    return Case(name, rules, yhat, products)

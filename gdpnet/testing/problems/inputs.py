@@ -6,7 +6,7 @@ import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
-from tests.problems._problem import Problem, Sample, problem
+from gdpnet.testing._problem import Problem, Sample, problem
 
 
 def with_suffix() -> pyo.ConcreteModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
-from tests.problems._problem import Problem, problem, samples
+from gdpnet.testing._problem import Problem, problem, samples
 
 POINTS = samples((0.5, 0.5, 0.5), (0.2, 0.9, 0.4), (0.95, 0.9, 0.85), (0.05, 0.1, 0.1))
 INF = float("inf")

@@ -10,10 +10,10 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunction
 
-from tests.problems._problem import Problem, Sample
+from gdpnet.testing._problem import Problem, Sample
 
 CASES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "data" / "reference.json").read_text()
+    Path(__file__).with_name("reference.json").read_text(encoding="utf-8")
 )
 
 
@@ -41,7 +41,8 @@ PROBLEMS = [
         case["id"],
         partial(build, case),
         tuple(
-            Sample(e["yhat"], distance=e["l1"], tie=e.get("tie", False)) for e in case["expected"]
+            Sample(tuple(e["yhat"]), distance=e["l1"], tie=e.get("tie", False))
+            for e in case["expected"]
         ),
     )
     for case in CASES

@@ -3,7 +3,7 @@
 Left the paper's illustration of CNF and DNF, right the cooling plant at one input, in the plane of
 its pump power.
 
-Run from the top of the repository: python docs/pictures/regions.py
+Run from the top of the repository: python docs/tools/regions.py
 """
 
 from pathlib import Path
@@ -14,8 +14,8 @@ import torch
 import gdpnet
 from gdpnet.study import load_model
 
-HERE = Path(__file__).parent
-MODELS = HERE.parents[1] / "models"
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     gdpnet.plot_region(
         rules, x, outputs=("f", "c"), relaxation=["cnf", "dnf"], yhat=[0.5, 0.15, 0.2], ax=right
     )
-    figure.savefig(HERE / "regions.png", bbox_inches="tight")
+    figure.savefig(ROOT / "docs" / "pictures" / "regions.png", bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Independent answers: Pyomo's own transformations and plain linear programs, nothing of gdpnet."""
+"""Independent answers: Pyomo's transformations and plain linear programs, no solver of gdpnet."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.opt import TerminationCondition
 from pyomo.repn import generate_standard_repn
 from scipy.optimize import linprog
+
+from gdpnet.testing._problem import Problem, Sample
 
 INF = float("inf")
 
@@ -77,6 +79,27 @@ def switch_off(component: Any) -> None:
             for disjunct in data.disjuncts:
                 disjunct.deactivate()
     component.deactivate()
+
+
+def distance(problem: Problem, sample: Sample, model: Any = None, **options: Any) -> float:
+    """`pyomo_distance` of a sample of the bank.
+
+    Args:
+        problem: the problem.
+        sample: one of its samples.
+        model: what `problem.build` made; built anew if None.
+        options: of `pyomo_distance`; `yhat` in place of the sample's.
+    """
+    params = problem.params(sample)
+    return pyomo_distance(
+        problem.build() if model is None else model,
+        problem.outputs,
+        options.pop("yhat", sample.yhat),
+        params=params,
+        inactive=problem.off(params),
+        reach=problem.reach,
+        **options,
+    )
 
 
 def pyomo_distance(

@@ -1,6 +1,6 @@
 """Trains the study of docs/studies/pbmc.md; goes on where it was stopped.
 
-python docs/studies/pbmc/study.py [FOLDER]    (GDPNET_DATA names the data, GDPNET_RULES the rules)
+python studies/pbmc/study.py [FOLDER]    (GDPNET_DATA names the data, GDPNET_RULES the rules)
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from gdpnet.study import load_model
 from gdpnet.study.training import Grid, train
 
-MODEL = Path(__file__).resolve().parents[3] / "models" / "pbmc"
+MODEL = Path(__file__).resolve().parents[2] / "models" / "pbmc"
 # The longest to train comes last.
 METHODS = (
     "base",

@@ -1,6 +1,6 @@
 """Draws docs/pictures/explorer.png: the page that `gdpnet explore` writes, in Chromium.
 
-Run from the top of the repository: PYTHONPATH=. python docs/pictures/explorer.py
+Run from the top of the repository: PYTHONPATH=. python docs/tools/explorer.py
 """
 
 import json
@@ -12,7 +12,7 @@ from gdpnet.explore import explorer_page
 from gdpnet.study import load_model
 from tests.explore._chromium import Page
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 STATE = {
     "x": [35.9, 70.0, 0.69, 0.39, 0.0, 0.0, 0.0],  # Ta, H, w, price, dr, mf, mc
     "y": [0.5, 0.15, 0.2],
@@ -21,13 +21,13 @@ STATE = {
 
 
 def main() -> None:
-    rules = load_model(HERE.parents[1] / "models" / "cooling").build()
+    rules = load_model(ROOT / "models" / "cooling").build()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cooling.html"
         file.write_text(explorer_page(rules, "cooling"), encoding="utf-8")
         page = Page(Path(folder) / "profile")
         page.open(f"{file.as_uri()}#{quote(json.dumps(STATE))}")
-        page.screenshot(HERE / "explorer.png", 1200, 1130)
+        page.screenshot(ROOT / "docs" / "pictures" / "explorer.png", 1200, 1130)
         page.close()
 
 

@@ -12,8 +12,18 @@ import gdpnet
 
 
 def random_rules(rng: np.random.Generator) -> gdpnet.RuleModel:
-    """Integer data (ties, degenerate vertices), duplicates, equalities, bad scales, empty and
+    """Rules with what makes solvers stumble, for one to five outputs.
+
+    Integer data (ties, degenerate vertices), duplicates, equalities, bad scales, empty and
     contradictory disjuncts, unbounded and integer outputs, auxiliaries, nesting, logic.
+
+    Example:
+        >>> import numpy as np
+        >>> from gdpnet.testing import random_predictions, random_rules
+        >>> rng = np.random.default_rng(0)
+        >>> rules = random_rules(rng)
+        >>> random_predictions(rng, len(rules.output_names)).shape[0]
+        4
     """
     return _Draft(rng).rules()
 

@@ -1,6 +1,6 @@
 """How often other ways to solve the same program break the rules.
 
-python docs/studies/pbmc/forwards.py [FOLDER]    (GDPNET_DATA as for study.py)
+python studies/pbmc/forwards.py [FOLDER]    (GDPNET_DATA as for study.py)
 
 The base networks' predictions for the test cells without contradictory rules are projected by the
 DNF and by CNF: at a vertex, at the regularised point, and by HiGHS' interior-point method without

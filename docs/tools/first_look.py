@@ -1,6 +1,6 @@
 """Draws docs/pictures/first_look.png: predictions and their projections, two rules in the plane.
 
-Run from the top of the repository: python docs/pictures/first_look.py
+Run from the top of the repository: python docs/tools/first_look.py
 """
 
 from itertools import product
@@ -13,13 +13,13 @@ from matplotlib.patches import Rectangle
 import gdpnet
 from gdpnet.study import load_model
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 # Okabe-Ito colours, told apart also without colour vision; hatching and labels say the same.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 
 
 def main() -> None:
-    model = load_model(HERE.parents[1] / "models" / "toy")
+    model = load_model(ROOT / "models" / "toy")
     rules = model.build(name="figure1")
     boxes = model.module.FIGURE1
 
@@ -52,7 +52,7 @@ def main() -> None:
     ax.plot([], [], "o", color="black", label="projection: nearest point where all rules hold")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, fontsize=8)
     ax.set(xlim=(0, 10), ylim=(0, 10), xlabel="$y_1$", ylabel="$y_2$", aspect="equal")
-    figure.savefig(HERE / "first_look.png", bbox_inches="tight")
+    figure.savefig(ROOT / "docs" / "pictures" / "first_look.png", bbox_inches="tight")
 
 
 def _rectangle(box: tuple, **style: object) -> Rectangle:

@@ -1,6 +1,6 @@
 """Figures and tables of docs/studies/cooling.md, drawn from results.csv beside this file.
 
-    python docs/studies/cooling/draw.py
+    python studies/cooling/draw.py
 
 Nothing is trained. Tables stand between `<!-- table NAME -->` and `<!-- end -->` in the page and
 are replaced there; the text around them is not touched.
@@ -20,8 +20,9 @@ from gdpnet.study.report._tables import (
     quality,
 )
 
-HERE = Path(__file__).parent
-PAGE = HERE.with_suffix(".md")
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "studies" / "cooling.md"
+PICTURES = PAGE.with_suffix("")
 
 
 def by_size(results: Results, protocol: str, metric: str, split: str) -> Table:
@@ -59,23 +60,27 @@ def tables(results: Results) -> dict[str, Table | None]:
     return found
 
 
-def main() -> None:
-    results = Results(StudyFolder(HERE).results())
-    made = tables(results)
-    for protocol in results.protocols:
-        size_figure(results, protocol).savefig(HERE / f"sizes_{protocol}.png", dpi=110)
-        if any(made[f"{protocol} convexification {size}"] for size in results.sizes):
-            figure = convexification_figure(results, protocol)
-            figure.savefig(HERE / f"convexification_{protocol}.png", dpi=110)
+def filled_in(page: str, made: dict[str, Table | None]) -> str:
+    """The page with its tables replaced."""
 
     def filled(block: re.Match[str]) -> str:
         table = made.get(block[1])
         text = "(not trained)" if table is None else table.markdown()
         return f"<!-- table {block[1]} -->\n{text}\n<!-- end -->"
 
-    page = PAGE.read_text(encoding="utf-8")
-    page = re.sub(r"<!-- table (.+?) -->\n.*?<!-- end -->", filled, page, flags=re.DOTALL)
-    PAGE.write_text(page, encoding="utf-8")
+    return re.sub(r"<!-- table (.+?) -->\n.*?<!-- end -->", filled, page, flags=re.DOTALL)
+
+
+def main() -> None:
+    results = Results(StudyFolder(HERE).results())
+    made = tables(results)
+    for protocol in results.protocols:
+        size_figure(results, protocol).savefig(PICTURES / f"sizes_{protocol}.png", dpi=110)
+        if any(made[f"{protocol} convexification {size}"] for size in results.sizes):
+            figure = convexification_figure(results, protocol)
+            figure.savefig(PICTURES / f"convexification_{protocol}.png", dpi=110)
+
+    PAGE.write_text(filled_in(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
 
 
 if __name__ == "__main__":

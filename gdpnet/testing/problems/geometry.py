@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
-from tests.problems._problem import Problem, problem, samples
+from gdpnet.testing._problem import Problem, problem, samples
 
 INF = float("inf")
 

@@ -1,0 +1,26 @@
+"""For authors of solvers and gradients: problems with known answers, oracles, contract tests.
+
+`PROBLEMS` is the bank that gdpnet's own tests run through, `large` has problems of the size that
+benchmarks need, `oracles` finds distances by Pyomo and HiGHS alone. `BackendContract` is a class of
+tests; a subclass that names a solver is collected by pytest.
+"""
+
+from gdpnet.testing import oracles
+from gdpnet.testing._problem import Problem, Sample, problem, samples
+from gdpnet.testing._random_rules import random_predictions, random_rules
+from gdpnet.testing.contract import BackendContract
+from gdpnet.testing.problems import BY_NAME, PROBLEMS, large
+
+__all__ = [
+    "BY_NAME",
+    "PROBLEMS",
+    "BackendContract",
+    "Problem",
+    "Sample",
+    "large",
+    "oracles",
+    "problem",
+    "random_predictions",
+    "random_rules",
+    "samples",
+]
