@@ -20,7 +20,7 @@ from gdpnet.convexify.program._products import Product, products, propositions
 from gdpnet.convexify.program._relaxable import NO_LOGIC, Logic
 from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import RuleData
+from gdpnet.ir.data import Role, RuleData
 from gdpnet.ir.logic import find_assignment
 
 
@@ -240,12 +240,12 @@ def _across(
         for r in cluster:
             for k in _indicators(data, r):
                 touched.setdefault(int(label[k]), set()).add(place)
-    names = {
-        data.clauses[c].name
+    sources = {
+        data.clauses[c].source
         for c in logic.spoken
         if active[c] and len(touched.get(int(label[_booleans(data, c)[0]]), ())) > 1
     }
-    return [c for c in logic.spoken if active[c] and data.clauses[c].name in names]
+    return [c for c in logic.spoken if active[c] and data.clauses[c].source in sources]
 
 
 def _decided(product: Product, logic: Logic, needed: set[int]) -> Product:
@@ -257,15 +257,6 @@ def _decided(product: Product, logic: Logic, needed: set[int]) -> Product:
 
 
 # ---- bounds ---------------------------------------------------------------------------------
-
-
-def is_bound(data: RuleData, i: int) -> bool:
-    """Whether a row is the bound of a variable that depends on inputs."""
-    row = data.rows[i]
-    if len(row.terms) != 1 or row.bound.is_number:
-        return False
-    name = data.columns[row.terms[0][0]].name
-    return row.name in (f"upper bound of {name}", f"lower bound of {name}")
 
 
 def box(data: RuleData, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -280,14 +271,14 @@ def box(data: RuleData, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     upper = np.tile([c.upper for c in outputs], (len(bound), 1))
     for i in moving_bounds(data):
         ((j, a),) = data.rows[i].terms
-        side = upper if a.number > 0 else lower
+        side = upper if data.rows[i].role is Role.UPPER else lower
         side[:, j] = bound[:, i] / a.number
     return lower, upper
 
 
 def moving_bounds(data: RuleData) -> list[int]:
     """Global rows that are bounds of an output."""
-    rows = [i for i in data.global_rows if is_bound(data, i)]
+    rows = [i for i in data.global_rows if data.rows[i].is_bound]
     return [i for i in rows if data.rows[i].terms[0][0] < data.outputs]
 
 
