@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from gdpnet.errors import RuleError
@@ -250,8 +251,8 @@ def _kind(part: Part, version: int) -> tuple[dict[str, Part], Kind, bool, int]:
 
 
 def _check_roles(part: dict[str, Part], data: RuleData) -> None:
-    rows, always = part["rows"].list(), set(data.global_rows)
-    for i, (row, one) in enumerate(zip(data.rows, rows, strict=True)):
+    always = set(data.global_rows)
+    for i, (row, one) in enumerate(zip(data.rows, part["rows"].list(), strict=True)):
         if row.is_bound:
             sign = Coefficient(1.0 if row.role is Role.UPPER else -1.0)
             if i not in always or row.equality or [a for _, a in row.terms] != [sign]:
@@ -259,29 +260,40 @@ def _check_roles(part: dict[str, Part], data: RuleData) -> None:
         if row.role is Role.LINK and not (row.equality and len(row.terms) == 1):
             one.refuse("role 'link' needs a row column == b")
     for boolean, one in zip(data.booleans, part["booleans"].list(), strict=True):
-        links = [[data.rows[i] for i in rows] for rows in (boolean.true_rows, boolean.false_rows)]
-        roles = [[row.role for row in rows].count(Role.LINK) for rows in links]
-        if boolean.false_rows and not roles == [1, len(boolean.false_rows)] == [1, 1]:
-            one.refuse("expected one row 'link' for true, and one for false and nothing else")
-        if not boolean.false_rows and roles[0]:
-            one.refuse("expected a row 'link' for false where there is one for true")
+        true, false = (
+            [data.rows[i].terms[0][0] for i in rows if data.rows[i].role is Role.LINK]
+            for rows in (boolean.true_rows, boolean.false_rows)
+        )
+        if len(true) > 1 or true != false or len(false) < len(boolean.false_rows):
+            one.refuse("expected one row 'link' for true and for false, of one column, or none")
 
 
 def _check_kinds(parts: list[Part], data: RuleData) -> None:
-    rule_of: dict[int, Clause] = {}
+    rules: dict[int, Clause] = {}
+    exclusive: dict[int, set[frozenset[int]]] = {}
     for clause, part in zip(data.clauses, parts, strict=True):
-        if clause.kind is Kind.PROPOSITION:
+        rule = rules.get(clause.source)
+        if clause.logic and clause.kind is not Kind.PROPOSITION:
+            if rule is None or not _is_about(clause, rule, data):
+                part.refuse(f"kind '{clause.kind}' does not fit the rule of its source")
+            if clause.kind is Kind.XOR:
+                exclusive.setdefault(clause.source, set()).add(frozenset(clause.literals))
             continue
+        if rule is not None:
+            part.refuse(f"source {clause.source} is a rule already")
+        one = len(clause.literals) == 1
+        if clause.kind is Kind.CONDITIONAL and not (one and clause.conditions):
+            part.refuse("kind 'conditional' needs one literal, and a condition")
         if not clause.logic:
-            if clause.source in rule_of:
-                part.refuse(f"source {clause.source} is another rule already")
-            if clause.kind is Kind.CONDITIONAL and len(clause.literals) > 1:
-                part.refuse("kind 'conditional' needs one literal")
-            rule_of[clause.source] = clause
-            continue
-        rule = rule_of.get(clause.source)
-        if rule is None or not _is_about(clause, rule, data):
-            part.refuse(f"kind '{clause.kind}' does not fit the rule of its source")
+            rules[clause.source] = clause
+    for clause, part in zip(data.clauses, parts, strict=True):
+        if clause.kind is Kind.PROPOSITION and clause.source in rules:
+            part.refuse(f"source {clause.source} is a rule already")
+        if clause.kind is Kind.DISJUNCTION:
+            tied = any(data.booleans[literal - 1].tied for literal in clause.literals)
+            pairs = {frozenset((-a, -b)) for a, b in combinations(clause.literals, 2)}
+            if exclusive.get(clause.source, set()) != (pairs if clause.xor and tied else set()):
+                part.refuse("its 'xor', and the clauses of kind 'xor', contradict each other")
 
 
 def _is_about(clause: Clause, rule: Clause, data: RuleData) -> bool:

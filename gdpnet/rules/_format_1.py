@@ -70,7 +70,7 @@ def _clauses(data: RuleData) -> tuple[Clause, ...]:
             clauses.append(replace(clause, kind=kind, xor=xor, source=index))
             continue
         place, rule = rules.get(clause.name, (-1, None))
-        kind = Kind.PROPOSITION if rule is None else _kind_about(clause, rule)
+        kind = Kind.PROPOSITION if rule is None else _kind_about(clause, rule, data)
         if kind is Kind.PROPOSITION:
             key = (clause.name, clause.guard, clause.conditions)
             place = source.setdefault(key, index)
@@ -102,13 +102,15 @@ def _pairs(literals: Iterable[int]) -> set[frozenset[int]]:
     return {frozenset((-one, -other)) for one, other in combinations(literals, 2)}
 
 
-def _kind_about(clause: Clause, rule: Clause) -> Kind:
+def _kind_about(clause: Clause, rule: Clause, data: RuleData) -> Kind:
     """What a clause that bears the name of a Disjunction says about its disjuncts."""
     literals = clause.literals
     if len(literals) == 1 and literals[0] in rule.literals:
         return Kind.FIXED
     if frozenset(literals) in _pairs(rule.literals):
         return Kind.XOR
-    if len(literals) == 2 and abs(literals[1]) in rule.literals and literals[0] * literals[1] < 0:
-        return Kind.TWIN
-    return Kind.PROPOSITION
+    if len(literals) != 2 or literals[0] * literals[1] > 0:
+        return Kind.PROPOSITION
+    twin, nested = (abs(literal) for literal in literals)
+    fits = nested in rule.literals and twin - 1 not in data.disjuncts
+    return Kind.TWIN if fits else Kind.PROPOSITION
