@@ -5,7 +5,6 @@ The names are those that reading a Pyomo model gave: they are unique there. Noth
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
@@ -21,11 +20,11 @@ def inferred(data: RuleData) -> RuleData:
     """
     clauses = _clauses(data)
     disjuncts = data.disjuncts
-    said = Counter(clause.name for clause in clauses if clause.kind is Kind.PROPOSITION)
+    # What says that a BooleanVar is fixed has its name as well, and one literal.
+    said = {c.name for c in clauses if c.kind is Kind.PROPOSITION and len(c.literals) > 1}
 
     def helps(k: int, boolean: Boolean) -> bool:
-        # A BooleanVar that is fixed has its name as well, in one clause.
-        return k not in disjuncts and said[boolean.name] > 1
+        return k not in disjuncts and boolean.name in said
 
     return replace(
         data,

@@ -102,7 +102,8 @@ class _Reader:
 
         self.booleans: list[_BooleanDraft] = []
         self._boolean_index: dict[int, int] = {}  # by the id of `identity`
-        self._fixed: dict[int, tuple[str, bool]] = {}  # BooleanVars that fix their binary
+        # BooleanVars that fix their binary, their value, and the source of the clauses that say so
+        self._fixed: dict[int, tuple[BooleanVarData, bool, int]] = {}
         self._twins: dict[int, int] = {}
         self.clauses: list[Clause] = []
         self.rules: list[Rule] = []
@@ -209,7 +210,7 @@ class _Reader:
         if given is None:
             return tuple(bounds)
         if isinstance(given, Mapping) or hasattr(given, "items"):
-            names = {param.name: j for j, param in enumerate(self.input_params)}
+            names = [param.name for param in self.input_params]
             for key, pair in given.items():
                 keys = [key] if isinstance(key, str) else [p.name for p in _as_params(key) or ()]
                 for name in keys or [str(key)]:
@@ -218,7 +219,7 @@ class _Reader:
                             f"input_bounds: '{name}' is not among the inputs "
                             f"({', '.join(names) or 'there are none'})."
                         )
-                    bounds[names[name]] = _interval(pair, name)
+                    bounds[names.index(name)] = _interval(pair, name)
         else:
             pairs = list(given)
             if len(pairs) != len(bounds):
@@ -493,17 +494,19 @@ class _Reader:
         binary = binary_of(variable)
         if binary is None or binary.fixed:
             return  # nothing shares it, or it is a constant everywhere
-        name, other = self._fixed.setdefault(id(binary), (variable.name, value))
+        first, other, source = self._fixed.setdefault(
+            id(binary), (variable, value, len(self.clauses))
+        )
         if other != value:
             raise RuleError(
-                f"BooleanVar '{name}' is fixed to {other} and '{variable.name}' to {value}, but "
-                f"both are the binary '{binary.name}' (associate_binary_var)."
+                f"BooleanVar '{first.name}' is fixed to {other} and '{variable.name}' to {value}, "
+                f"but both are the binary '{binary.name}' (associate_binary_var)."
             )
-        if name == variable.name:
-            index = self._boolean_of(variable, f"BooleanVar '{name}'")
+        if first is variable:
+            index = self._boolean_of(variable, f"BooleanVar '{variable.name}'")
             literal = index + 1 if value else -index - 1
             conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
-            self._add_proposition(name, [(literal,)], -1, conditions)
+            self._add_proposition(source, variable.name, [(literal,)], -1, conditions)
 
     def _truth(self, index: int) -> int:
         """The boolean that stands for an indicator in logic.
@@ -536,16 +539,17 @@ class _Reader:
             if guard >= 0:
                 self.booleans[guard].tied = True
             said = list(writer.clauses(proposition, data.name))
-            self._add_proposition(data.name, said, guard, tuple(dict.fromkeys(conditions)))
+            conditions = tuple(dict.fromkeys(conditions))
+            self._add_proposition(len(self.clauses), data.name, said, guard, conditions)
 
     def _add_proposition(
         self,
+        source: int,
         name: str,
         said: Sequence[tuple[int, ...]],
         guard: int,
         conditions: tuple[int, ...],
     ) -> None:
-        source = len(self.clauses)
         for literals in said:
             clause = Clause(name, literals, guard, conditions, Kind.PROPOSITION, source=source)
             self.clauses.append(clause)

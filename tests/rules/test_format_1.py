@@ -27,9 +27,30 @@ def both_bounds() -> gdpnet.RuleModel:
     return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
 
 
+def fixed_twice() -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.b, m.c = pyo.BooleanVar(), pyo.BooleanVar()
+    m.z = pyo.Var(domain=pyo.Binary)
+    m.b.associate_binary_var(m.z)
+    m.c.associate_binary_var(m.z)
+    m.b.fix(True)
+    m.r = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
+    low, high = (d.indicator_var for d in m.r.disjuncts)
+    m.one = pyo.LogicalConstraint(expr=m.b.implies(high))
+    m.two = pyo.LogicalConstraint(expr=pyo.lor(pyo.lnot(m.b), pyo.lnot(low), m.c))
+    m.total = pyo.Constraint(expr=m.y[0] + m.y[1] + m.z <= 15)
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "files").glob("*.json"))
-BUILT = {**MODELS, "with_function": with_function, "both_bounds": both_bounds}
+BUILT = {
+    **MODELS,
+    "with_function": with_function,
+    "both_bounds": both_bounds,
+    "fixed_twice": fixed_twice,
+}
 FINGERPRINTS: dict[str, str] = json.loads((HERE / "fingerprints.json").read_text())
 
 
