@@ -1,8 +1,51 @@
-"""What rules as data mean: which disjuncts may be chosen together."""
+"""What rules as data mean: what may be chosen, what a choice enforces, what is connected."""
 
 from __future__ import annotations
 
-from gdpnet.ir.data import Clause, RuleData
+from collections.abc import Hashable, Iterable, Sequence
+
+from gdpnet.ir.data import Boolean, Clause, RuleData
+
+
+class DisjointSets:
+    """Connected components of things that are joined, one after the other.
+
+    Example:
+        >>> from gdpnet.ir.semantics import DisjointSets
+        >>> sets = DisjointSets()
+        >>> sets.join(["a", "b"])
+        >>> sets.join(["c", "b"])
+        >>> sets.find("a") == sets.find("c"), sets.find("a") == sets.find("d")
+        (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._parent: dict[Hashable, Hashable] = {}
+
+    def find(self, item: Hashable) -> Hashable:
+        """The representative of the component of an item."""
+        path = []
+        while (parent := self._parent.setdefault(item, item)) != item:
+            path.append(item)
+            item = parent
+        for passed in path:
+            self._parent[passed] = item
+        return item
+
+    def join(self, items: Iterable[Hashable]) -> None:
+        """Put items into one component."""
+        first, *others = [self.find(item) for item in items] or [None]
+        for other in others:
+            self._parent[self.find(other)] = self.find(first)
+
+
+def enforced(booleans: Sequence[Boolean], literals: Iterable[int]) -> list[int]:
+    """Rows that hold where literals are true, in their order."""
+    rows: list[int] = []
+    for literal in literals:
+        boolean = booleans[abs(literal) - 1]
+        rows += boolean.true_rows if literal > 0 else boolean.false_rows
+    return rows
 
 
 def options(data: RuleData, clause: Clause) -> list[tuple[int, ...]]:

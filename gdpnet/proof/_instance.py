@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
+from gdpnet.ir.semantics import enforced
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._sample import Sample
 
@@ -221,8 +222,7 @@ class Path:
 
     def with_literal(self, instance: Instance, literal: int) -> Path:
         """Further, with a literal true."""
-        boolean = instance.data.booleans[abs(literal) - 1]
-        rows = boolean.true_rows if literal > 0 else boolean.false_rows
+        rows = enforced(instance.data.booleans, [literal])
         upper = self.upper.union(rows) if rows else self.upper
         return replace(self, literals=self.literals | {literal}, upper=upper)
 

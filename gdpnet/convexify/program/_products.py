@@ -10,7 +10,7 @@ from gdpnet.convexify.program._room import Room
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.logic import find_assignment
-from gdpnet.ir.semantics import options
+from gdpnet.ir.semantics import enforced, options
 
 # Beyond this the products of a cluster are not written down.
 MOST_PRODUCTS = 20_000
@@ -61,12 +61,9 @@ def products(
         for k, nested in aliases.items():
             if required[nested] in literals:
                 values[k] = nested in literals
-        rows = [row for n in sorted(literals) if n > 0 for row in data.booleans[n - 1].true_rows]
-        for k, true in values.items():
-            boolean = data.booleans[k]
-            rows += boolean.true_rows if true else boolean.false_rows
-        signed = {k + 1 if true else -(k + 1) for k, true in values.items()}
-        found.append(Product(literals | signed, tuple(dict.fromkeys(rows))))
+        decided = [k + 1 if true else -(k + 1) for k, true in values.items()]
+        rows = enforced(data.booleans, [*sorted(n for n in literals if n > 0), *decided])
+        found.append(Product(literals | set(decided), tuple(dict.fromkeys(rows))))
     return found
 
 
@@ -120,7 +117,7 @@ def _choices(
             nested = [
                 k for literal in chosen for k in data.guarded.get(literal - 1, ()) if active[k]
             ]
-            rows = [row for n in chosen if n > 0 for row in data.booleans[n - 1].true_rows]
+            rows = enforced(data.booleans, [n for n in chosen if n > 0])
             if room is None or room.push(rows):
                 yield from extend(literals | frozenset(chosen), [*others, *nested])
             if room is not None:
