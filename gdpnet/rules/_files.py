@@ -1,4 +1,9 @@
-"""Rules as a JSON file: portable, readable, no pickle."""
+"""Rules as a JSON file: portable, readable, no pickle.
+
+A file has the sections of `RuleData`. Format 2 is open to additions: a row says its `kind` and
+`role`, a clause its `kind`, and a section, kind or role that is not known is refused by name, never
+passed over. Format 1 had none of these; `_format_1` infers them.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +49,13 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
     if version.__class__ is not int or not 1 <= version <= VERSION:
         raise RuleError(
             f"{path}: version {version} of the format; this gdpnet reads versions 1 to {VERSION}. "
-            "A newer gdpnet reads newer ones."
+            "Update gdpnet to read newer ones."
         )
     try:
         return _decode.decode(content, conditions, str(path))
     except Unknown as unknown:
         raise RuleError(
-            f"{path}: {unknown} A newer gdpnet wrote the file: read it with that one, or a later."
+            f"{path}: {unknown} A newer gdpnet wrote the file: update gdpnet to read it."
         ) from None
     except Damage as damage:
         raise RuleError(f"{path}: the file is damaged: {damage}") from None

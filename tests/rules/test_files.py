@@ -482,7 +482,7 @@ def test_what_a_newer_gdpnet_wrote(place: str, edit: Callable[[Any], None], tmp_
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match="A newer gdpnet wrote the file: read it") as caught:
+    with pytest.raises(gdpnet.RuleError, match="A newer gdpnet wrote the file: update") as caught:
         gdpnet.load_rules(path)
     assert f"rules.json: {place}" in str(caught.value)
     assert caught.value.__suppress_context__
