@@ -210,7 +210,8 @@ class _Reader:
         if given is None:
             return tuple(bounds)
         if isinstance(given, Mapping) or hasattr(given, "items"):
-            names = [param.name for param in self.input_params]
+            known = [param.name for param in self.input_params]
+            names = {name: j for j, name in enumerate(known)}
             for key, pair in given.items():
                 keys = [key] if isinstance(key, str) else [p.name for p in _as_params(key) or ()]
                 for name in keys or [str(key)]:
@@ -219,14 +220,14 @@ class _Reader:
                             f"input_bounds: '{name}' is not among the inputs "
                             f"({', '.join(names) or 'there are none'})."
                         )
-                    bounds[names.index(name)] = _interval(pair, name)
+                    bounds[names[name]] = _interval(pair, name)
         else:
             pairs = list(given)
             if len(pairs) != len(bounds):
-                known = ", ".join(param.name for param in self.input_params) or "there are none"
+                listed = ", ".join(param.name for param in self.input_params) or "there are none"
                 raise RuleError(
                     f"input_bounds: expected {len(bounds)} pairs (low, high), one for each input "
-                    f"({known}), got {len(pairs)} entries."
+                    f"({listed}), got {len(pairs)} entries."
                 )
             bounds = [
                 _interval(pair, param.name)
