@@ -2,12 +2,13 @@
 
 | module | what is in it |
 |---|---|
-| `data` | columns, rows, booleans, clauses, rules |
+| `data` | columns, rows with a role, booleans, clauses with a kind, rules |
 | `linear`, `atoms` | coefficients that depend on the inputs, and their evaluation |
 | `table` | the rows of a model as tensors |
 | `instance` | the rules at a batch of inputs, as numpy arrays |
 | `tape` | the rules' expressions as instructions of a kernel, which evaluates them |
 | `satisfaction` | residuals of disjuncts, rules and globals |
+| `semantics` | what may be chosen, what a choice enforces, connected components |
 | `interaction` | which rules meet |
 | `logic` | propositions as clauses, and truth values for them |
 | `steps` | units of rows, and equalities between integers |

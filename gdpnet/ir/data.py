@@ -12,18 +12,53 @@ indicators arrives as further clauses, with negative literals.
 
 Literals are numbered as in SAT solvers: `+(k + 1)` says that boolean k is true, `-(k + 1)` that it
 is false.
+
+What a row or a clause is for is said by `Row.role` and `Clause.kind`, and what belongs together by
+`source`: names are for people, and nothing is concluded from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 import torch
 
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.linear import Coefficient
+
+
+class Role(StrEnum):
+    """What a row is for."""
+
+    CONSTRAINT = "constraint"
+    """Part of a Constraint."""
+    LOWER = "lower"
+    """A lower bound of a Var that depends on the inputs: `-1 * column <= -bound(x)`."""
+    UPPER = "upper"
+    """An upper bound of a Var that depends on the inputs: `1 * column <= bound(x)`."""
+    LINK = "link"
+    """Gives the binary Var of a boolean its value: `column == 1`, or `column == 0`."""
+
+
+class Kind(StrEnum):
+    """What a clause says."""
+
+    DISJUNCTION = "disjunction"
+    """One of the disjuncts holds."""
+    CONDITIONAL = "conditional"
+    """A Constraint with a condition: its one literal has the rows."""
+    PROPOSITION = "proposition"
+    """Part of a LogicalConstraint, or a BooleanVar that is fixed."""
+    XOR = "xor"
+    """Two disjuncts of a Disjunction are not true together; written where logic names them."""
+    FIXED = "fixed"
+    """The indicator of a disjunct is fixed to true."""
+    TWIN = "twin"
+    """Where its rule is required, a nested disjunct (second literal) has the truth value by which
+    logic names it (first literal)."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +87,21 @@ class Row:
         terms: column and coefficient of each non-zero.
         bound: right side.
         equality: `==` instead of `<=`.
+        role: what it is for.
+        source: the same number for all rows of one Constraint, -1 for a row of none.
     """
 
     name: str
     terms: tuple[tuple[int, Coefficient], ...]
     bound: Coefficient
     equality: bool = False
+    role: Role = Role.CONSTRAINT
+    source: int = -1
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is the bound of a variable that depends on inputs."""
+        return self.role in (Role.LOWER, Role.UPPER)
 
 
 @dataclass(frozen=True)
@@ -70,12 +114,14 @@ class Boolean:
         false_rows: rows that hold when it is false (binary Vars linked to it).
         tied: its truth value matters by itself, because it stands in logic. An untied boolean is
             a plain disjunct: true means that its rows hold, false means nothing.
+        helper: made up to write a proposition as clauses.
     """
 
     name: str
     true_rows: tuple[int, ...] = ()
     false_rows: tuple[int, ...] = ()
     tied: bool = False
+    helper: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,14 +133,25 @@ class Clause:
         literals: see the module's docstring.
         guard: boolean under which it is required, -1 for always.
         conditions: indices into `RuleData.conditions`; all must hold.
-        logic: part of a proposition, not a Disjunction.
+        kind: what it says.
+        xor: of a Disjunction, whether exactly one disjunct is true.
+        source: the same number for all clauses of one LogicalConstraint, and for a Disjunction and
+            what is said about its indicators alone (`XOR`, `FIXED`, `TWIN`); -1 for a clause of
+            none.
     """
 
     name: str
     literals: tuple[int, ...]
     guard: int = -1
     conditions: tuple[int, ...] = ()
-    logic: bool = False
+    kind: Kind = Kind.DISJUNCTION
+    xor: bool = False
+    source: int = -1
+
+    @property
+    def logic(self) -> bool:
+        """Whether it is about truth values, and no rule."""
+        return self.kind not in (Kind.DISJUNCTION, Kind.CONDITIONAL)
 
 
 @dataclass(frozen=True)
@@ -164,6 +221,17 @@ class RuleData:
             if clause.guard >= 0 and not clause.logic:
                 below.setdefault(clause.guard, []).append(index)
         return below
+
+    @cached_property
+    def twins(self) -> dict[int, int]:
+        """Nested disjunct that each twin stands for in logic, booleans both."""
+        twins = [c.literals for c in self.clauses if c.kind is Kind.TWIN]
+        return {abs(twin) - 1: abs(nested) - 1 for twin, nested in twins}
+
+    @cached_property
+    def disjuncts(self) -> frozenset[int]:
+        """Booleans that are disjuncts of a rule, nested ones included."""
+        return frozenset(abs(n) - 1 for c in self.clauses if not c.logic for n in c.literals)
 
     def subtree(self, clause: int) -> Iterator[int]:
         """A Disjunction and all that are nested in its disjuncts."""

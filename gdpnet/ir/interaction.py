@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import networkx as nx
 import numpy as np
 
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.semantics import DisjointSets
 
 
 def columns_of(data: RuleData, rule: int) -> set[int]:
@@ -26,19 +24,16 @@ def neighbours(data: RuleData) -> np.ndarray:
     hold them together.
     """
     columns = [columns_of(data, r) for r in range(len(data.rules))]
-    links: nx.Graph[Any] = nx.Graph()
-    links.add_nodes_from(("column", j) for j in range(len(data.columns)))
+    sets = DisjointSets()
     for i in data.global_rows:
-        nx.add_path(links, [("column", j) for j, _ in data.rows[i].terms])
-    for k, clause in enumerate(data.clauses):
+        sets.join(_of(data, i))
+    for clause in data.clauses:
         if clause.logic:
             named = [abs(literal) - 1 for literal in clause.literals]
-            links.add_edges_from((("clause", k), ("boolean", b)) for b in named)
             rows = [i for b in named for i in data.booleans[b].false_rows]
-            links.add_edges_from((("clause", k), ("column", j)) for i in rows for j in _of(data, i))
-    part = {node: p for p, nodes in enumerate(nx.connected_components(links)) for node in nodes}
+            sets.join([*(("boolean", b) for b in named), *(c for i in rows for c in _of(data, i))])
     touched = [
-        {part["column", j] for j in own} | {part[b] for b in _named(data, r) if b in part}
+        {sets.find(item) for item in (*(("column", j) for j in own), *_named(data, r))}
         for r, own in enumerate(columns)
     ]
     return np.array([[bool(a & b) for b in touched] for a in touched], dtype=bool).reshape(
@@ -46,8 +41,8 @@ def neighbours(data: RuleData) -> np.ndarray:
     )
 
 
-def _of(data: RuleData, row: int) -> list[int]:
-    return [column for column, _ in data.rows[row].terms]
+def _of(data: RuleData, row: int) -> list[tuple[str, int]]:
+    return [("column", column) for column, _ in data.rows[row].terms]
 
 
 def _named(data: RuleData, rule: int) -> list[tuple[str, int]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from numbers import Real
 from typing import Any
 
-import networkx as nx
 import torch
 from torch import nn
 
@@ -15,6 +14,7 @@ from gdpnet.checks import check_choice
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.semantics import DisjointSets, enforced
 from gdpnet.ir.table import RowValues
 from gdpnet.model import RuleModel
 
@@ -305,21 +305,22 @@ class _Tied:
                     "compare for every sample. gdpnet.project needs no such list."
                 )
             if values is not None:
-                booleans = [(self._data.booleans[k], true) for k, true in values.items()]
-                rows = [b.true_rows if true else b.false_rows for b, true in booleans]
-                found[frozenset(row for some in rows for row in some)] = None
+                literals = [k + 1 if true else -k - 1 for k, true in values.items()]
+                found[frozenset(enforced(self._data.booleans, literals))] = None
         return list(found)
 
 
 def _tied_clauses(data: RuleData) -> list[list[int]]:
     """Clauses that share booleans, where a proposition is among them."""
-    graph: nx.Graph = nx.Graph()
-    for index, clause in enumerate(data.clauses):
-        named = {abs(literal) - 1 for literal in clause.literals} | {clause.guard} - {-1}
-        graph.add_edges_from((("clause", index), ("boolean", k)) for k in named)
-    parts = nx.connected_components(graph)
-    groups = [sorted(index for kind, index in part if kind == "clause") for part in parts]
-    return [group for group in groups if any(data.clauses[k].logic for k in group)]
+    sets = DisjointSets()
+    named = [[abs(n) - 1 for n in c.literals] + [c.guard] * (c.guard >= 0) for c in data.clauses]
+    for booleans in named:
+        sets.join(booleans)
+    groups: dict[Hashable, list[int]] = {}
+    for index, booleans in enumerate(named):
+        if booleans:
+            groups.setdefault(sets.find(booleans[0]), []).append(index)
+    return [group for group in groups.values() if any(data.clauses[k].logic for k in group)]
 
 
 def _assignments(data: RuleData, clauses: Sequence[int]) -> Iterator[dict[int, bool] | None]:

@@ -31,15 +31,17 @@ def explain(rules: Rules, evaluated: Evaluated, index: int, breakable: bool = Fa
     parts = _Parts(Sample.of(rules, evaluated, index), breakable)
     if parts.feasible(set()):
         return []
-    removed = set(parts.clauses)
+    removed = {part for part in parts.names if part[0] == "clause"}
     if parts.feasible(removed):  # something about rules or logic is needed
         removed = set()
-    for name in parts.names:
-        if name not in removed and not parts.feasible(removed | {name}):
-            removed.add(name)
-    order = {name: k for k, name in enumerate([*rules.names, *_global_names(rules)])}
-    left = [name for name in parts.names if name not in removed]
-    return sorted(left, key=lambda name: order.get(name, len(order)))
+    for part in parts.names:
+        if part not in removed and not parts.feasible(removed | {part}):
+            removed.add(part)
+    order = [("clause", rules.data.clauses[rule.clause].source) for rule in rules.data.rules]
+    order += [part for part in parts.names if part[0] == "row"]
+    place = {part: k for k, part in enumerate(order)}
+    left = [part for part in parts.names if part not in removed]
+    return [parts.names[part] for part in sorted(left, key=lambda p: place.get(p, len(place)))]
 
 
 def explain_all(rules: Rules, x: torch.Tensor) -> list[list[str]]:
@@ -73,52 +75,48 @@ def unmendable(rules: Rules, x: np.ndarray) -> np.ndarray:
     return np.array(found, dtype=bool)[which.reshape(-1)]
 
 
-def _global_names(rules: Rules) -> list[str]:
-    return list(dict.fromkeys(rules.data.rows[i].name for i in rules.data.global_rows))
+_Part = tuple[str, int]
+"""A rule or proposition ("clause") or a global Constraint ("row") by its source; the bounds or the
+integrality of a column ("bounds", "integer")."""
 
 
 class _Parts:
-    """What can be left out, by name: rules, propositions, whole numbers, bounds, globals."""
+    """What can be left out: rules, propositions, whole numbers, bounds, globals.
+
+    Attributes:
+        names: of all parts, in the order in which they are tried.
+    """
 
     def __init__(self, sample: Sample, breakable: bool) -> None:
         self.sample = sample
         data = sample.rules.data
         self.booleans = _without_rows(sample) if breakable else data.booleans
-        self.rows = {
-            name: [i for i in data.global_rows if data.rows[i].name == name]
-            for name in _global_names(sample.rules)
-        }
         # A clause is left out with the rule it is nested in.
-        owner = {
-            data.clauses[nested].name: rule.name
+        rule_of = {
+            data.clauses[nested].source: data.clauses[rule.clause]
             for rule in data.rules
             for nested in data.subtree(rule.clause)
         }
-        self.clause_owner = [owner.get(clause.name, clause.name) for clause in sample.clauses]
-        bounded = np.isfinite(sample.lower) | np.isfinite(sample.upper)
-        self.bounds = {
-            f"bounds of {column.name}": k for k, column in enumerate(data.columns) if bounded[k]
-        }
-        self.whole = {
-            f"{column.name} is whole": k for k, column in enumerate(data.columns) if column.integer
-        }
-        self.clauses = list(dict.fromkeys(self.clause_owner))
-        self.names = [*self.clauses, *self.whole, *self.bounds, *self.rows]
+        owners = [rule_of.get(clause.source, clause) for clause in sample.clauses]
+        self.clauses: list[_Part] = [("clause", clause.source) for clause in owners]
+        self.rows: dict[int, _Part] = {i: ("row", data.rows[i].source) for i in data.global_rows}
+        self.names: dict[_Part, str] = {("clause", c.source): c.name for c in owners}
+        for k, column in enumerate(data.columns):
+            if column.integer:
+                self.names["integer", k] = f"{column.name} is whole"
+        for k in np.flatnonzero(np.isfinite(sample.lower) | np.isfinite(sample.upper)).tolist():
+            self.names["bounds", k] = f"bounds of {data.columns[k].name}"
+        self.names |= {part: data.rows[i].name for i, part in self.rows.items()}
 
-    def feasible(self, removed: set[str]) -> bool:
+    def feasible(self, removed: set[_Part]) -> bool:
         """Whether what is left can be satisfied."""
-        rows = [i for name, indices in self.rows.items() if name not in removed for i in indices]
-        clauses = [
-            clause
-            for clause, owner in zip(self.sample.clauses, self.clause_owner, strict=True)
-            if owner not in removed
-        ]
-        bounded = np.ones(len(self.sample.lower), dtype=bool)
-        for name, column in self.bounds.items():
-            bounded[column] = name not in removed
-        integer = self.sample.integer.copy()
-        for name, column in self.whole.items():
-            integer[column] = name not in removed
+        rows = [i for i, part in self.rows.items() if part not in removed]
+        owned = zip(self.sample.clauses, self.clauses, strict=True)
+        clauses = [clause for clause, part in owned if part not in removed]
+        columns = range(len(self.sample.lower))
+        bounded = np.array([("bounds", k) not in removed for k in columns], dtype=bool)
+        left = np.array([("integer", k) not in removed for k in columns], dtype=bool)
+        integer = self.sample.integer & left
         program = self.sample.feasibility(rows, clauses, bounded, integer)
         program = replace(program, booleans=self.booleans)
         outcome = solve_search(program, first=True).outcome

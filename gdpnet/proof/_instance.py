@@ -16,6 +16,7 @@ import torch
 
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.semantics import enforced
 from gdpnet.solve.milp.sample import Sample
 
 Number = Fraction | float
@@ -221,8 +222,7 @@ class Path:
 
     def with_literal(self, instance: Instance, literal: int) -> Path:
         """Further, with a literal true."""
-        boolean = instance.data.booleans[abs(literal) - 1]
-        rows = boolean.true_rows if literal > 0 else boolean.false_rows
+        rows = enforced(instance.data.booleans, [literal])
         upper = self.upper.union(rows) if rows else self.upper
         return replace(self, literals=self.literals | {literal}, upper=upper)
 

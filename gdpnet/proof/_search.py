@@ -15,6 +15,7 @@ import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.semantics import enforced
 from gdpnet.projection._project import project
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Instance, Number, Path
@@ -273,8 +274,7 @@ class _Search:
     def _residual(self, literal: int, residual: np.ndarray) -> float:
         """How far a literal is from holding at a point."""
         data = self.instance.data
-        boolean = data.booleans[abs(literal) - 1]
-        rows = boolean.true_rows if literal > 0 else boolean.false_rows
+        rows = enforced(data.booleans, [literal])
         worst = max((float(residual[row]) for row in rows), default=0.0)
         for c in data.guarded.get(literal - 1, ()):
             if self.instance.active[c]:

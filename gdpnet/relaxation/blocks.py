@@ -9,16 +9,15 @@ fractional vertices back on ties.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import RuleData
+from gdpnet.ir.data import Role, RuleData
 from gdpnet.ir.logic import find_assignment
+from gdpnet.ir.semantics import DisjointSets, enforced
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.products import Product, products, propositions
 from gdpnet.relaxation.relaxable import NO_LOGIC, Logic
@@ -128,9 +127,9 @@ def hanging_together(
     for place, r in enumerate(chosen):
         pairs += [(n + place, first + k) for k in _indicators(data, r)]
     label = _labels(pairs, first + len(data.booleans))
-    groups: dict[int, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for place, r in enumerate(chosen):
-        groups.setdefault(int(label[n + place]), []).append(r)
+        groups.setdefault(label[n + place], []).append(r)
     return list(groups.values())
 
 
@@ -148,7 +147,7 @@ def _parts(data: RuleData, blocks: list[Block], always: list[int]) -> Layout:
     named = {j for pair in pairs for j in pair}
     home = {i: label[_first(data, i)] for i in always}
     found = []
-    for k in dict.fromkeys(label[sorted(named)].tolist()):
+    for k in dict.fromkeys(label[j] for j in sorted(named)):
         columns = tuple(j for j in range(n) if label[j] == k and j in named)
         own_blocks = tuple(block for b, block in enumerate(blocks) if label[n + b] == k)
         rows = tuple(i for i in always if home[i] == k)
@@ -156,10 +155,12 @@ def _parts(data: RuleData, blocks: list[Block], always: list[int]) -> Layout:
     return tuple(found)
 
 
-def _labels(pairs: list[tuple[int, int]], size: int) -> np.ndarray:
-    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=False)[1])
+def _labels(pairs: Iterable[tuple[int, int]], size: int) -> list[Hashable]:
+    """Connected component of each of so many things."""
+    sets = DisjointSets()
+    for pair in pairs:
+        sets.join(pair)
+    return [sets.find(k) for k in range(size)]
 
 
 def _first(data: RuleData, row: int) -> int:
@@ -180,13 +181,8 @@ def _columns(data: RuleData, rows: Iterable[int]) -> set[int]:
 
 def _rows_of(data: RuleData, rule: int, active: Sequence[bool]) -> set[int]:
     """Rows of a rule's disjuncts, and of what is nested in them and applies."""
-    return {
-        i
-        for k in data.subtree(data.rules[rule].clause)
-        if active[k]
-        for n in data.clauses[k].literals
-        for i in (data.booleans[n - 1].true_rows if n > 0 else data.booleans[-n - 1].false_rows)
-    }
+    below = [data.clauses[k] for k in data.subtree(data.rules[rule].clause) if active[k]]
+    return set(enforced(data.booleans, [n for clause in below for n in clause.literals]))
 
 
 # ---- logic ----------------------------------------------------------------------------------
@@ -234,18 +230,18 @@ def _across(
     if not any(active[c] for c in logic.spoken):
         return []
     rules = [r for cluster in clusters for r in cluster]
-    label = _labels(list(_tied_booleans(data, logic, rules, active)), len(data.booleans))
-    touched: dict[int, set[int]] = {}
+    label = _labels(_tied_booleans(data, logic, rules, active), len(data.booleans))
+    touched: dict[Hashable, set[int]] = {}
     for place, cluster in enumerate(clusters):
         for r in cluster:
             for k in _indicators(data, r):
-                touched.setdefault(int(label[k]), set()).add(place)
-    names = {
-        data.clauses[c].name
+                touched.setdefault(label[k], set()).add(place)
+    sources = {
+        data.clauses[c].source
         for c in logic.spoken
-        if active[c] and len(touched.get(int(label[_booleans(data, c)[0]]), ())) > 1
+        if active[c] and len(touched.get(label[_booleans(data, c)[0]], ())) > 1
     }
-    return [c for c in logic.spoken if active[c] and data.clauses[c].name in names]
+    return [c for c in logic.spoken if active[c] and data.clauses[c].source in sources]
 
 
 def _decided(product: Product, logic: Logic, needed: set[int]) -> Product:
@@ -257,15 +253,6 @@ def _decided(product: Product, logic: Logic, needed: set[int]) -> Product:
 
 
 # ---- bounds ---------------------------------------------------------------------------------
-
-
-def is_bound(data: RuleData, i: int) -> bool:
-    """Whether a row is the bound of a variable that depends on inputs."""
-    row = data.rows[i]
-    if len(row.terms) != 1 or row.bound.is_number:
-        return False
-    name = data.columns[row.terms[0][0]].name
-    return row.name in (f"upper bound of {name}", f"lower bound of {name}")
 
 
 def box(data: RuleData, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -280,14 +267,14 @@ def box(data: RuleData, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     upper = np.tile([c.upper for c in outputs], (len(bound), 1))
     for i in moving_bounds(data):
         ((j, a),) = data.rows[i].terms
-        side = upper if a.number > 0 else lower
+        side = upper if data.rows[i].role is Role.UPPER else lower
         side[:, j] = bound[:, i] / a.number
     return lower, upper
 
 
 def moving_bounds(data: RuleData) -> list[int]:
     """Global rows that are bounds of an output."""
-    rows = [i for i in data.global_rows if is_bound(data, i)]
+    rows = [i for i in data.global_rows if data.rows[i].is_bound]
     return [i for i in rows if data.rows[i].terms[0][0] < data.outputs]
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from gdpnet.ir.data import RuleData
-from gdpnet.relaxation.blocks import Layout, Part, is_bound
+from gdpnet.relaxation.blocks import Layout, Part
 from gdpnet.relaxation.products import Product
 from gdpnet.relaxation.rows import ONE, Rows, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
@@ -29,7 +29,7 @@ _MINUS = Value(-1.0)
 def is_compact(data: RuleData) -> bool:
     """Whether the compact form knows what to do with the bounds: they are finite numbers."""
     finite = all(np.isfinite([c.lower, c.upper]).all() for c in data.columns)
-    return finite and not any(is_bound(data, i) for i in data.global_rows)
+    return finite and not any(data.rows[i].is_bound for i in data.global_rows)
 
 
 class CompactProgram(SparseProgram):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cache
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.logic import find_assignment
+from gdpnet.ir.semantics import enforced, options
 from gdpnet.relaxation.feasibility import Room
 
 # Beyond this the products of a cluster are not written down.
@@ -47,28 +48,22 @@ def products(
         same: booleans that are the truth of a nested disjunct (a literal) where it is required.
         room: leave products out that it finds empty; keep all where it is None.
     """
-    logic = [c for c, on in zip(data.clauses, active, strict=True) if on and c.logic]
-    exclusive = {frozenset(c.literals) for c in logic if len(c.literals) == 2}
-    clauses = [data.clauses[data.rules[r].clause] for r in rules]
     below = [data.clauses[k] for r in rules for k in data.subtree(data.rules[r].clause)]
     tied = {abs(n) - 1 for c in below for n in c.literals if data.booleans[abs(n) - 1].tied}
     required = {n: c.guard + 1 for c in below for n in c.literals}
     aliases = {k: n for k, n in (same or {}).items() if n in required}
     said = propositions(data, active)
     found = []
-    for literals in _choices(data, rules, clauses, active, exclusive, room):
+    for literals in _choices(data, rules, active, room):
         values = {k: k + 1 in literals for k in tied}
         if find_assignment(said, values) is None:
             continue
         for k, nested in aliases.items():
             if required[nested] in literals:
                 values[k] = nested in literals
-        rows = [row for n in sorted(literals) if n > 0 for row in data.booleans[n - 1].true_rows]
-        for k, true in values.items():
-            boolean = data.booleans[k]
-            rows += boolean.true_rows if true else boolean.false_rows
-        signed = {k + 1 if true else -(k + 1) for k, true in values.items()}
-        found.append(Product(literals | signed, tuple(dict.fromkeys(rows))))
+        decided = [k + 1 if true else -(k + 1) for k, true in values.items()]
+        rows = enforced(data.booleans, [*sorted(n for n in literals if n > 0), *decided])
+        found.append(Product(literals | set(decided), tuple(dict.fromkeys(rows))))
     return found
 
 
@@ -102,15 +97,14 @@ def _terms(data: RuleData, clause: Clause) -> int:
 def _choices(
     data: RuleData,
     rules: Sequence[int],
-    clauses: Sequence[Clause],
     active: Sequence[bool],
-    exclusive: set[frozenset[int]],
     room: Room | None,
 ) -> Iterator[frozenset[int]]:
-    """Every choice of literals for each clause, and for the clauses that a literal requires."""
+    """Every choice of literals for each rule, and for the rules that a literal requires."""
     count = 0
+    options_of = cache(lambda clause: options(data, data.clauses[clause]))
 
-    def extend(literals: frozenset[int], required: list[Clause]) -> Iterator[frozenset[int]]:
+    def extend(literals: frozenset[int], required: list[int]) -> Iterator[frozenset[int]]:
         nonlocal count
         if not required:
             count += 1
@@ -119,20 +113,17 @@ def _choices(
             yield literals
             return
         clause, *others = required
-        for chosen in _options(data, clause, exclusive):
+        for chosen in options_of(clause):
             nested = [
-                data.clauses[k]
-                for literal in chosen
-                for k in data.guarded.get(literal - 1, ())
-                if active[k]
+                k for literal in chosen for k in data.guarded.get(literal - 1, ()) if active[k]
             ]
-            rows = [row for n in chosen if n > 0 for row in data.booleans[n - 1].true_rows]
+            rows = enforced(data.booleans, [n for n in chosen if n > 0])
             if room is None or room.push(rows):
                 yield from extend(literals | frozenset(chosen), [*others, *nested])
             if room is not None:
                 room.pop()
 
-    yield from extend(frozenset(), list(clauses))
+    yield from extend(frozenset(), [data.rules[r].clause for r in rules])
 
 
 def _refuse(data: RuleData, rules: Sequence[int]) -> None:
@@ -143,16 +134,3 @@ def _refuse(data: RuleData, rules: Sequence[int]) -> None:
         f"{count_products(data, rules):,}), too many to write down. Merge fewer rules with a Plan, "
         "or use relaxation='dnf' with solver='exact', which needs none of them."
     )
-
-
-def _options(
-    data: RuleData, clause: Clause, exclusive: set[frozenset[int]]
-) -> list[tuple[int, ...]]:
-    """One disjunct each, and several of those that logic names where XOR does not forbid it."""
-    literals = clause.literals
-    one: list[tuple[int, ...]] = [(literal,) for literal in literals]
-    # A clause that names a boolean and its negation decides a whole number.
-    if all(a == -b or frozenset((-a, -b)) in exclusive for a, b in combinations(literals, 2)):
-        return one
-    tied = [n for n in literals if data.booleans[abs(n) - 1].tied]
-    return one + [chosen for size in range(2, len(tied) + 1) for chosen in combinations(tied, size)]

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gdpnet.ir.data import RuleData
-from gdpnet.relaxation.blocks import ALWAYS, Layout, Part, is_bound
+from gdpnet.ir.data import Kind, Role, RuleData
+from gdpnet.relaxation.blocks import ALWAYS, Layout, Part
 from gdpnet.relaxation.products import Product
 from gdpnet.relaxation.rows import ONE, Rows, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
@@ -88,8 +88,7 @@ class Program(SparseProgram):
         self._choosable = {
             n
             for c in data.clauses
-            if not c.logic
-            and not (c.guard >= 0 and c.name == data.booleans[c.literals[0] - 1].name)
+            if not c.logic and not (c.guard >= 0 and c.kind is Kind.CONDITIONAL)
             for n in c.literals
             if n > 0
         }
@@ -150,8 +149,9 @@ class Program(SparseProgram):
             Value(end) if np.isfinite(end) else None for end in (column.lower, column.upper)
         ]
         for i in self.data.global_rows:
-            if is_bound(self.data, i) and self.data.rows[i].terms[0][0] == j:
-                upper = self.data.rows[i].terms[0][1].number > 0
+            row = self.data.rows[i]
+            if row.is_bound and row.terms[0][0] == j:
+                upper = row.role is Role.UPPER
                 sides[int(upper)] = self._bound(i) if upper else -self._bound(i)
         return sides[0], sides[1]
 
@@ -188,7 +188,7 @@ class Program(SparseProgram):
             if j < d:
                 distance = Variable("distance", name)
                 self._distance_of[j] = self._column(distance, *self._reach(j))
-        rows = [i for i in part.rows if not is_bound(self.data, i)]
+        rows = [i for i in part.rows if not self.data.rows[i].is_bound]
         # A row without variables holds or does not, whatever is chosen.
         outside = [i for i in rows if part.convex or not self.data.rows[i].terms]
         for i in outside:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
+from gdpnet.ir.data import Boolean, Clause, Column, Kind, Role, Row, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 
@@ -27,8 +27,6 @@ class Logic:
         truth: column of each boolean that logic names.
         decides: the row that gives the column of a boolean its value, by literal.
         spoken: row of each clause that is part of a proposition.
-        structure: clauses that only say how the disjuncts of one rule exclude each other, or what
-            the truth of a nested disjunct is.
         same: literal of a nested disjunct that a boolean is the truth of, where its rule is
             required; by boolean.
     """
@@ -36,7 +34,6 @@ class Logic:
     truth: dict[int, int]
     decides: dict[int, int]
     spoken: dict[int, int]
-    structure: frozenset[int]
     same: dict[int, int]
 
 
@@ -57,7 +54,7 @@ class Relaxable:
     rows: int
 
 
-NO_LOGIC = Logic({}, {}, {}, frozenset(), {})
+NO_LOGIC = Logic({}, {}, {}, {})
 """Of rules without logic."""
 
 
@@ -100,18 +97,13 @@ class _Writer:
 
     def _logic(self) -> Logic:
         data = self.data
-        disjunctions = {c.name: c for c in data.clauses if not c.logic}
-        structure = frozenset(
-            k for k, c in enumerate(data.clauses) if c.logic and c.name in disjunctions
-        )
-        spoken = [k for k, c in enumerate(data.clauses) if c.logic and k not in structure]
+        spoken = [k for k, c in enumerate(data.clauses) if c.kind is Kind.PROPOSITION]
         named = sorted(
             {abs(literal) - 1 for k in spoken for literal in data.clauses[k].literals}
             | {data.clauses[k].guard for k in spoken if data.clauses[k].guard >= 0}
         )
         truth: dict[int, int] = {}
         decides: dict[int, int] = {}
-        disjuncts = {c.name for c in self._disjuncts()}
         for k, boolean in enumerate(data.booleans):
             if k not in named and not boolean.false_rows:
                 continue
@@ -119,14 +111,12 @@ class _Writer:
             if linked:
                 decides[-(k + 1)], truth[k] = linked[0]
                 decides[k + 1] = next(
-                    i
-                    for i in boolean.true_rows
-                    if data.rows[i].equality and [c for c, _ in data.rows[i].terms] == [truth[k]]
+                    i for i in boolean.true_rows if data.rows[i].role is Role.LINK
                 )
                 continue
             truth[k] = len(self.columns)
             name = f"{boolean.name}.binary_indicator_var"  # as Pyomo calls it
-            if boolean.name not in disjuncts:
+            if k not in data.disjuncts and k not in data.twins:
                 name = f"truth of {boolean.name}"
             self.columns.append(Column(name, 0.0, 1.0))
             for literal, value in ((k + 1, 1.0), (-(k + 1), 0.0)):
@@ -139,22 +129,8 @@ class _Writer:
                 literals = (-(clause.guard + 1), *literals)
             terms = {truth[abs(n) - 1]: -1.0 if n > 0 else 1.0 for n in literals}
             rows[k] = self._row(clause.name, terms, sum(n < 0 for n in literals) - 1.0)
-        return Logic(truth, decides, rows, structure, self._same(structure, truth))
-
-    def _disjuncts(self) -> list[Boolean]:
-        literals = [n for c in self.data.clauses if not c.logic for n in c.literals]
-        return [self.data.booleans[n - 1] for n in literals]
-
-    def _same(self, structure: frozenset[int], truth: dict[int, int]) -> dict[int, int]:
-        """Booleans that stand for a nested disjunct wherever its rule is required."""
-        own = {n for c in self.data.clauses if not c.logic for n in c.literals}
-        same = {}
-        for k in structure:
-            literals = self.data.clauses[k].literals
-            for helper, nested in (literals, literals[::-1]) if len(literals) == 2 else ():
-                if helper > 0 > nested and helper not in own and helper - 1 in truth:
-                    same[helper - 1] = -nested
-        return same
+        same = {twin: nested + 1 for twin, nested in data.twins.items() if twin in truth}
+        return Logic(truth, decides, rows, same)
 
     def _row(self, name: str, terms: dict[int, float], bound: float, equality: bool = False) -> int:
         written = tuple((j, Coefficient(a)) for j, a in terms.items())
@@ -165,14 +141,13 @@ class _Writer:
 
     def _whole_numbers(self, logic: Logic) -> None:
         """A rule for every whole number that no rule of the modeller decides."""
-        disjuncts = {n - 1 for c in self.data.clauses if not c.logic for n in c.literals}
         linked = {column: k for k, column in logic.truth.items()}
         refused = []
         for j, column in enumerate(self.data.columns):
             if not column.integer:
                 continue
             boolean = linked.get(j, -1)
-            if boolean in disjuncts or boolean in logic.same:
+            if boolean in self.data.disjuncts or boolean in logic.same:
                 continue
             if boolean >= 0:
                 self._rule(column.name, (boolean + 1, -(boolean + 1)))
@@ -197,6 +172,6 @@ class _Writer:
             )
 
     def _rule(self, name: str, literals: tuple[int, ...]) -> None:
-        self.clauses.append(Clause(name, literals))
+        self.clauses.append(Clause(name, literals, xor=True))
         rule = Rule(name, len(self.clauses) - 1, tuple(range(len(literals))))
         self.rules.append(rule)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
-from gdpnet.ir.data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.table import refuse_huge
-from gdpnet.rules._parts import Part
+from gdpnet.rules._format_1 import inferred
+from gdpnet.rules._parts import Part, Unknown
 
 # What stands in a file for a condition that is a Python function.
 FUNCTION = "function"
+
+_SECTIONS = (
+    *("format", "version", "inputs", "outputs", "columns", "rows", "global_rows"),
+    *("booleans", "clauses", "rules", "conditions"),
+)
 
 
 def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> RuleData:
@@ -28,10 +36,11 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
     Raises:
         Damage: something is not what it has to be, with its place.
     """
-    part = Part(content, "").record(
-        *("format", "version", "inputs", "outputs", "columns", "rows", "global_rows"),
-        *("booleans", "clauses", "rules", "conditions"),
-    )
+    version = content["version"]
+    unknown = [key for key in content if key not in _SECTIONS]
+    if unknown and version > 1:
+        raise Unknown(f"the section {unknown[0][:40]!r} is not known.")
+    part = Part(content, "").record(*_SECTIONS)
     rows, columns = part["rows"].list(), part["columns"].list()
     refuse_huge(len(rows), len(columns), path)
     inputs = [one.record("name", "bounds") for one in part["inputs"].list()]
@@ -41,9 +50,9 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
         input_bounds=tuple(one["bounds"].bounds() for one in inputs),
         outputs=part["outputs"].index(len(columns) + 1, "number of outputs"),
         columns=tuple(map(_column, columns)),
-        rows=tuple(_row(row, len(columns), len(inputs)) for row in rows),
+        rows=tuple(_row(row, len(columns), len(inputs), version) for row in rows),
         global_rows=part["global_rows"].indices(len(rows), "row"),
-        booleans=tuple(_boolean(one, len(rows)) for one in part["booleans"].list()),
+        booleans=tuple(_boolean(one, len(rows), version) for one in part["booleans"].list()),
         conditions=tuple(
             _condition(one, functions, len(inputs)) for one in part["conditions"].list()
         ),
@@ -53,10 +62,13 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
     if not data.outputs:
         part["outputs"].refuse("expected at least one output")
     _names([column.record("name", "bounds", "integer") for column in columns])
-    clauses = _clauses(part["clauses"], data)
-    return RuleData(
-        **{**vars(data), "clauses": clauses, "rules": _rules(part["rules"], clauses)},
-    )
+    clauses = _clauses(part["clauses"], data, version)
+    data = replace(data, clauses=clauses, rules=_rules(part["rules"], clauses))
+    if version == 1:
+        return inferred(data)
+    _check_roles(part, data)
+    _check_kinds(part["clauses"].list(), data)
+    return data
 
 
 def _names(records: list[dict[str, Part]]) -> tuple[str, ...]:
@@ -77,8 +89,14 @@ def _column(part: Part) -> Column:
     return Column(record["name"].text(), low, high, integer)
 
 
-def _row(part: Part, columns: int, inputs: int) -> Row:
-    record = part.record("name", "terms", "sense", "bound")
+def _row(part: Part, columns: int, inputs: int, version: int) -> Row:
+    keys, role = ["name", "terms", "sense", "bound"], Role.CONSTRAINT
+    if version > 1:
+        part.kind("kind", ["linear"])
+        role = Role(part.kind("role", list(Role)))
+        keys += ["kind", "role", "source"]
+    record = part.record(*keys)
+    source = _source(record["source"]) if version > 1 else -1
     terms: dict[int, Coefficient] = {}
     for term in record["terms"].list():
         members = term.list()
@@ -95,7 +113,15 @@ def _row(part: Part, columns: int, inputs: int) -> Row:
     if not bound:
         record["bound"].refuse("expected a number")
     name = record["name"].text()
-    return Row(name, tuple(terms.items()), _coefficient(bound, inputs), sense == "==")
+    right = _coefficient(bound, inputs)
+    return Row(name, tuple(terms.items()), right, sense == "==", role, source)
+
+
+def _source(part: Part) -> int:
+    source = part.whole()
+    if source < 0:
+        part.refuse("expected a number from 0 on")
+    return source
 
 
 def _coefficient(parts: list[Part], inputs: int) -> Coefficient:
@@ -133,12 +159,13 @@ def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> a
     return (kind, *(_tree(one, inputs, wanted, depth + 1) for one, wanted in inner))
 
 
-def _boolean(part: Part, rows: int) -> Boolean:
-    record = part.record("name", "true", "false", "tied")
+def _boolean(part: Part, rows: int, version: int) -> Boolean:
+    record = part.record("name", "true", "false", "tied", *(("helper",) if version > 1 else ()))
     false, tied = record["false"].indices(rows, "row"), record["tied"].flag()
     if false and not tied:
         record["tied"].refuse("expected true where there are rows for false")
-    return Boolean(record["name"].text(), record["true"].indices(rows, "row"), false, tied)
+    true, helper = record["true"].indices(rows, "row"), version > 1 and record["helper"].flag()
+    return Boolean(record["name"].text(), true, false, tied, helper)
 
 
 def _refuse_unneeded(part: Part, functions: Mapping[str, Any], path: str) -> None:
@@ -169,18 +196,18 @@ def _condition(part: Part, functions: Mapping[str, Any], inputs: int) -> Conditi
     return Condition(owner, function=functions[owner])
 
 
-def _clauses(part: Part, data: RuleData) -> tuple[Clause, ...]:
+def _clauses(part: Part, data: RuleData, version: int) -> tuple[Clause, ...]:
     clauses: list[Clause] = []
     clause_of: dict[int, int] = {}  # the Disjunction of each disjunct
     guards: list[Part] = []
     for index, one in enumerate(part.list()):
-        record = one.record("name", "literals", "guard", "conditions", "logic")
+        record, kind, xor, source = _kind(one, version)
         clause = Clause(
             record["name"].text(),
             tuple(_literal(literal, data) for literal in record["literals"].list()),
             record["guard"].whole(),
             record["conditions"].indices(len(data.conditions), "condition"),
-            record["logic"].flag(),
+            *(kind, xor, source),
         )
         clauses.append(clause)
         guards.append(record["guard"])
@@ -208,6 +235,78 @@ def _clauses(part: Part, data: RuleData) -> tuple[Clause, ...]:
         if tied and not data.booleans[clause.guard].tied:
             guard.refuse("it is not tied, though a literal of its clause is")
     return tuple(clauses)
+
+
+def _kind(part: Part, version: int) -> tuple[dict[str, Part], Kind, bool, int]:
+    """The entries of a clause; what it says, whether as XOR, and where it came from."""
+    common = ("name", "literals", "guard", "conditions")
+    if version == 1:
+        record = part.record(*common, "logic")
+        kind = Kind.PROPOSITION if record["logic"].flag() else Kind.DISJUNCTION
+        return record, kind, False, -1
+    kind = Kind(part.kind("kind", list(Kind)))
+    has_xor = kind is Kind.DISJUNCTION
+    record = part.record("kind", *(("xor",) if has_xor else ()), "source", *common)
+    return record, kind, has_xor and record["xor"].flag(), _source(record["source"])
+
+
+def _check_roles(part: dict[str, Part], data: RuleData) -> None:
+    always = set(data.global_rows)
+    for i, (row, one) in enumerate(zip(data.rows, part["rows"].list(), strict=True)):
+        if row.is_bound:
+            sign = Coefficient(1.0 if row.role is Role.UPPER else -1.0)
+            if i not in always or row.equality or [a for _, a in row.terms] != [sign]:
+                one.refuse(f"role '{row.role}' needs a global row {sign.number:g} * column <= b")
+        if row.role is Role.LINK and not (row.equality and len(row.terms) == 1):
+            one.refuse("role 'link' needs a row column == b")
+    for boolean, one in zip(data.booleans, part["booleans"].list(), strict=True):
+        true, false = (
+            [data.rows[i].terms[0][0] for i in rows if data.rows[i].role is Role.LINK]
+            for rows in (boolean.true_rows, boolean.false_rows)
+        )
+        if len(true) > 1 or true != false or len(false) < len(boolean.false_rows):
+            one.refuse("expected one row 'link' for true and for false, of one column, or none")
+
+
+def _check_kinds(parts: list[Part], data: RuleData) -> None:
+    rules: dict[int, Clause] = {}
+    exclusive: dict[int, set[frozenset[int]]] = {}
+    for clause, part in zip(data.clauses, parts, strict=True):
+        rule = rules.get(clause.source)
+        if clause.logic and clause.kind is not Kind.PROPOSITION:
+            if rule is None or not _is_about(clause, rule, data):
+                part.refuse(f"kind '{clause.kind}' does not fit the rule of its source")
+            if clause.kind is Kind.XOR:
+                exclusive.setdefault(clause.source, set()).add(frozenset(clause.literals))
+            continue
+        if rule is not None:
+            part.refuse(f"source {clause.source} is a rule already")
+        one = len(clause.literals) == 1
+        if clause.kind is Kind.CONDITIONAL and not (one and clause.conditions):
+            part.refuse("kind 'conditional' needs one literal, and a condition")
+        if not clause.logic:
+            rules[clause.source] = clause
+    for clause, part in zip(data.clauses, parts, strict=True):
+        if clause.kind is Kind.PROPOSITION and clause.source in rules:
+            part.refuse(f"source {clause.source} is a rule already")
+        if clause.kind is Kind.DISJUNCTION:
+            tied = any(data.booleans[literal - 1].tied for literal in clause.literals)
+            pairs = {frozenset((-a, -b)) for a, b in combinations(clause.literals, 2)}
+            if exclusive.get(clause.source, set()) != (pairs if clause.xor and tied else set()):
+                part.refuse("its 'xor', and the clauses of kind 'xor', contradict each other")
+
+
+def _is_about(clause: Clause, rule: Clause, data: RuleData) -> bool:
+    """Whether a clause says of the disjuncts of a rule what its kind is there for."""
+    literals = clause.literals
+    if clause.guard != rule.guard or len(literals) != (1 if clause.kind is Kind.FIXED else 2):
+        return False
+    if clause.kind is Kind.TWIN:
+        twin, nested = literals
+        outside = abs(twin) - 1 not in data.disjuncts
+        return outside and twin * nested < 0 and abs(nested) in rule.literals
+    sign = 1 if clause.kind is Kind.FIXED else -1
+    return {sign * literal for literal in literals} <= set(rule.literals)
 
 
 def _literal(part: Part, data: RuleData) -> int:

@@ -1,4 +1,9 @@
-"""Rules as a JSON file: portable, readable, no pickle."""
+"""Rules as a JSON file: portable, readable, no pickle.
+
+A file has the sections of `RuleData`. Format 2 is open to additions: a row says its `kind` and
+`role`, a clause its `kind`, and a section, kind or role that is not known is refused by name, never
+passed over. Format 1 had none of these; `_format_1` infers them.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import RuleData
+from gdpnet.ir.data import Kind, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _decode
-from gdpnet.rules._parts import Damage
+from gdpnet.rules._parts import Damage, Unknown
 
 FORMAT = "gdpnet rules"
-VERSION = 1
+VERSION = 2
 
 
 def fingerprint(data: RuleData) -> str:
-    """SHA-256 of what the rules say."""
-    text = json.dumps(_encode(data), sort_keys=True, separators=(",", ":"))
+    """SHA-256 of what the rules say, as format 1 says it: what it cannot say changes no answer."""
+    text = json.dumps(_as_format_1(_encode(data)), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -41,12 +46,17 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise RuleError(f"{path}: not a file of rules; write one with RuleModel.save.")
     version = content.get("version")
-    if version.__class__ is not int or version != VERSION:
+    if version.__class__ is not int or not 1 <= version <= VERSION:
         raise RuleError(
-            f"{path}: version {version} of the format; this gdpnet reads version {VERSION}."
+            f"{path}: version {version} of the format; this gdpnet reads versions 1 to {VERSION}. "
+            "Update gdpnet to read newer ones."
         )
     try:
         return _decode.decode(content, conditions, str(path))
+    except Unknown as unknown:
+        raise RuleError(
+            f"{path}: {unknown} A newer gdpnet wrote the file: update gdpnet to read it."
+        ) from None
     except Damage as damage:
         raise RuleError(f"{path}: the file is damaged: {damage}") from None
 
@@ -74,6 +84,9 @@ def _encode(data: RuleData) -> dict[str, Any]:
         ],
         "rows": [
             {
+                "kind": "linear",
+                "role": row.role,
+                "source": row.source,
                 "name": row.name,
                 "terms": [[column, *_encode_coefficient(a)] for column, a in row.terms],
                 "sense": "==" if row.equality else "<=",
@@ -83,16 +96,24 @@ def _encode(data: RuleData) -> dict[str, Any]:
         ],
         "global_rows": list(data.global_rows),
         "booleans": [
-            {"name": b.name, "true": list(b.true_rows), "false": list(b.false_rows), "tied": b.tied}
+            {
+                "name": b.name,
+                "true": list(b.true_rows),
+                "false": list(b.false_rows),
+                "tied": b.tied,
+                "helper": b.helper,
+            }
             for b in data.booleans
         ],
         "clauses": [
             {
+                "kind": c.kind,
+                **({"xor": c.xor} if c.kind is Kind.DISJUNCTION else {}),
+                "source": c.source,
                 "name": c.name,
                 "literals": list(c.literals),
                 "guard": c.guard,
                 "conditions": list(c.conditions),
-                "logic": c.logic,
             }
             for c in data.clauses
         ],
@@ -103,6 +124,23 @@ def _encode(data: RuleData) -> dict[str, Any]:
             {"owner": c.owner, "tree": _decode.FUNCTION if c.tree is None else c.tree}
             for c in data.conditions
         ],
+    }
+
+
+def _as_format_1(content: dict[str, Any]) -> dict[str, Any]:
+    """What format 1 says of the rules; it has the same entries but for these."""
+    rules = {Kind.DISJUNCTION, Kind.CONDITIONAL}
+    added = {"kind", "role", "source", "xor", "helper"}
+
+    def without(record: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in record.items() if key not in added}
+
+    return {
+        **content,
+        "version": 1,
+        "rows": [without(row) for row in content["rows"]],
+        "booleans": [without(boolean) for boolean in content["booleans"]],
+        "clauses": [without(c) | {"logic": c["kind"] not in rules} for c in content["clauses"]],
     }
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 
 class Damage(Exception):  # noqa: N818
     """Something in a file that is not what it has to be."""
+
+
+class Unknown(Damage):
+    """Something in a file that this gdpnet does not know, in a place that is open to additions."""
 
 
 class Part:
@@ -46,6 +51,16 @@ class Part:
                 self.refuse(f"'{key}' is not known; expected {', '.join(keys)}")
         start = f"{self.place}." if self.place else ""
         return {key: Part(self.value[key], start + key) for key in keys}
+
+    def kind(self, key: str, known: Collection[str]) -> str:
+        """An entry that says which of the known things it is."""
+        value = self.value.get(key) if self.value.__class__ is dict else None
+        if value.__class__ is not str:
+            self._expected(f"a record with '{key}', one of {', '.join(known)}")
+        if value not in known:
+            place = f"{self.place}.{key}"
+            raise Unknown(f"{place}: {value[:40]!r} is not known (known: {', '.join(known)}).")
+        return value
 
     def list(self, length: int | None = None) -> list[Part]:
         """Its members."""

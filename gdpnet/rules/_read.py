@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 from pyomo.network import Port
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import Boolean, Clause, Column, Condition, Row, Rule, RuleData
+from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
 from gdpnet.ir.linear import LinearForm
 from gdpnet.ir.logic import ClauseWriter
 from gdpnet.rules._associations import binary_of, identity, known_value, representative
@@ -101,12 +102,12 @@ class _Reader:
 
         self.booleans: list[_BooleanDraft] = []
         self._boolean_index: dict[int, int] = {}  # by the id of `identity`
-        self._fixed: dict[int, tuple[str, bool]] = {}  # BooleanVars that fix their binary
+        # BooleanVars that fix their binary, their value, and the source of the clauses that say so
+        self._fixed: dict[int, tuple[BooleanVarData, bool, int]] = {}
         self._twins: dict[int, int] = {}
         self.clauses: list[Clause] = []
         self.rules: list[Rule] = []
         self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
-        self._xor: list[int] = []
         self._disjuncts: dict[int, DisjunctionData] = {}
         self._nonlinear: list[tuple[str, RuleError]] = []
 
@@ -194,10 +195,11 @@ class _Reader:
             raise RuleError(f"{name}: its bound depends on another variable.")
         if form.constant.is_number:
             return form.constant.number
-        which = "upper" if side > 0 else "lower"
+        role = Role.UPPER if side > 0 else Role.LOWER
         variable_form = self.expressions.linear(variable, name)
         row = variable_form - form if side > 0 else form - variable_form
-        self.global_rows += self._add_rows([(row, False)], f"{which} bound of {variable.name}")
+        name = f"{role} bound of {variable.name}"
+        self.global_rows += self._add_rows([(row, False)], name, role)
         return unbounded
 
     def _input_column(self, param: ParamData) -> int | None:
@@ -208,7 +210,8 @@ class _Reader:
         if given is None:
             return tuple(bounds)
         if isinstance(given, Mapping) or hasattr(given, "items"):
-            names = {param.name: j for j, param in enumerate(self.input_params)}
+            known = [param.name for param in self.input_params]
+            names = {name: j for j, name in enumerate(known)}
             for key, pair in given.items():
                 keys = [key] if isinstance(key, str) else [p.name for p in _as_params(key) or ()]
                 for name in keys or [str(key)]:
@@ -221,10 +224,10 @@ class _Reader:
         else:
             pairs = list(given)
             if len(pairs) != len(bounds):
-                known = ", ".join(param.name for param in self.input_params) or "there are none"
+                listed = ", ".join(param.name for param in self.input_params) or "there are none"
                 raise RuleError(
                     f"input_bounds: expected {len(bounds)} pairs (low, high), one for each input "
-                    f"({known}), got {len(pairs)} entries."
+                    f"({listed}), got {len(pairs)} entries."
                 )
             bounds = [
                 _interval(pair, param.name)
@@ -295,8 +298,13 @@ class _Reader:
 
     # ---- rows ----------------------------------------------------------------------------
 
-    def _add_rows(self, forms: Sequence[tuple[LinearForm, bool]], name: str) -> list[int]:
-        added = []
+    def _add_rows(
+        self,
+        forms: Sequence[tuple[LinearForm, bool]],
+        name: str,
+        role: Role = Role.CONSTRAINT,
+    ) -> list[int]:
+        source, added = len(self.rows), []
         for form, equality in forms:
             bound = form.constant.scaled(-1.0)
             if bound.is_number and not math.isfinite(bound.number):
@@ -306,7 +314,7 @@ class _Reader:
             if not all(a.is_finite for a in (bound, *form.columns.values())):
                 raise RuleError(f"Constraint '{name}' has a coefficient that is not finite.")
             added.append(len(self.rows))
-            self.rows.append(Row(name, tuple(sorted(form)), bound, equality))
+            self.rows.append(Row(name, tuple(sorted(form)), bound, equality, role, source))
         return added
 
     # ---- blocks --------------------------------------------------------------------------
@@ -356,7 +364,8 @@ class _Reader:
         # A constraint with a condition is a rule with one disjunct.
         boolean = self._new_boolean(name)
         self.booleans[boolean].true_rows += rows
-        self._add_disjunction(name, (boolean + 1,), (0,), guard, conditions)
+        clause = Clause(name, (boolean + 1,), guard, conditions, Kind.CONDITIONAL)
+        self._add_rule(clause, (0,))
 
     def _refuse_nonlinear(self) -> None:
         if not self._nonlinear:
@@ -420,30 +429,23 @@ class _Reader:
                 f"Disjunction '{name}' has no active disjunct, so it can never hold. Activate "
                 "one, or deactivate the Disjunction."
             )
-        clause = self._add_disjunction(name, tuple(literals), tuple(positions), guard, conditions)
+        clause = self._add_rule(
+            Clause(name, tuple(literals), guard, conditions, xor=bool(data.xor)), positions
+        )
         for literal in forced:
-            self._add_clause(name, (literal,), guard, conditions)
+            self._add_about(clause, Kind.FIXED, (literal,), conditions)
             self.booleans[literal - 1].tied = True
-        if data.xor:
-            self._xor.append(clause)
         for disjunct, literal in zip(members, literals, strict=True):
             self._region(disjunct, literal - 1, ())
 
-    def _add_disjunction(
-        self,
-        name: str,
-        literals: tuple[int, ...],
-        positions: tuple[int, ...],
-        guard: int,
-        conditions: tuple[int, ...],
-    ) -> int:
-        clause = len(self.clauses)
-        self.clauses.append(Clause(name, literals, guard, conditions))
-        for literal in literals:
-            self.booleans[literal - 1].clause = clause
-        if guard < 0:
-            self.rules.append(Rule(name, clause, positions))
-        return clause
+    def _add_rule(self, clause: Clause, positions: Sequence[int]) -> int:
+        index = len(self.clauses)
+        self.clauses.append(replace(clause, source=index))
+        for literal in clause.literals:
+            self.booleans[literal - 1].clause = index
+        if clause.guard < 0:
+            self.rules.append(Rule(clause.name, index, tuple(positions)))
+        return index
 
     def _check_orphans(self) -> None:
         every = self.model.component_data_objects(
@@ -493,17 +495,19 @@ class _Reader:
         binary = binary_of(variable)
         if binary is None or binary.fixed:
             return  # nothing shares it, or it is a constant everywhere
-        name, other = self._fixed.setdefault(id(binary), (variable.name, value))
+        first, other, source = self._fixed.setdefault(
+            id(binary), (variable, value, len(self.clauses))
+        )
         if other != value:
             raise RuleError(
-                f"BooleanVar '{name}' is fixed to {other} and '{variable.name}' to {value}, but "
-                f"both are the binary '{binary.name}' (associate_binary_var)."
+                f"BooleanVar '{first.name}' is fixed to {other} and '{variable.name}' to {value}, "
+                f"but both are the binary '{binary.name}' (associate_binary_var)."
             )
-        if name == variable.name:
-            index = self._boolean_of(variable, f"BooleanVar '{name}'")
+        if first is variable:
+            index = self._boolean_of(variable, f"BooleanVar '{variable.name}'")
             literal = index + 1 if value else -index - 1
             conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
-            self._add_clause(name, (literal,), -1, conditions)
+            self._add_proposition(source, variable.name, [(literal,)], -1, conditions)
 
     def _truth(self, index: int) -> int:
         """The boolean that stands for an indicator in logic.
@@ -516,14 +520,13 @@ class _Reader:
         if clause < 0 or self.clauses[clause].guard < 0:
             return index
         if index not in self._twins:
-            twin = self._new_helper(self.booleans[index].name)
+            twin = self._new_boolean(self.booleans[index].name)
             self._twins[index] = twin
             self.booleans[twin].clause = clause
-            self.booleans[index].tied = True
-            name, guard = self.clauses[clause].name, self.clauses[clause].guard
+            self.booleans[twin].tied = self.booleans[index].tied = True
             conditions = tuple(dict.fromkeys(self._rule_conditions(index)))
             for literals in ((-twin - 1, index + 1), (twin + 1, -index - 1)):
-                self._add_clause(name, literals, guard, conditions)
+                self._add_about(clause, Kind.TWIN, literals, conditions)
         return self._twins[index]
 
     def _write_logic(self) -> None:
@@ -536,18 +539,36 @@ class _Reader:
                 conditions += self._rule_conditions(abs(literal) - 1)
             if guard >= 0:
                 self.booleans[guard].tied = True
-            for literals in writer.clauses(proposition, data.name):
-                self._add_clause(data.name, literals, guard, tuple(dict.fromkeys(conditions)))
+            said = list(writer.clauses(proposition, data.name))
+            conditions = tuple(dict.fromkeys(conditions))
+            self._add_proposition(len(self.clauses), data.name, said, guard, conditions)
 
-    def _add_clause(
-        self, name: str, literals: tuple[int, ...], guard: int, conditions: tuple[int, ...]
+    def _add_proposition(
+        self,
+        source: int,
+        name: str,
+        said: Sequence[tuple[int, ...]],
+        guard: int,
+        conditions: tuple[int, ...],
     ) -> None:
-        self.clauses.append(Clause(name, literals, guard, conditions, logic=True))
+        for literals in said:
+            clause = Clause(name, literals, guard, conditions, Kind.PROPOSITION, source=source)
+            self.clauses.append(clause)
+
+    def _add_about(
+        self, rule: int, kind: Kind, literals: tuple[int, ...], conditions: tuple[int, ...]
+    ) -> None:
+        """A clause about the indicators of one Disjunction."""
+        about = self.clauses[rule]
+        self.clauses.append(
+            replace(about, literals=literals, conditions=conditions, kind=kind, xor=False)
+        )
 
     def _new_helper(self, name: str) -> int:
-        helper = self._new_boolean(name)
-        self.booleans[helper].tied = True
-        return helper
+        index = self._new_boolean(name)
+        helper = self.booleans[index]
+        helper.tied = helper.helper = True
+        return index
 
     def _rule_conditions(self, boolean: int) -> tuple[int, ...]:
         """Conditions of the rule an indicator belongs to, its parents' included."""
@@ -568,30 +589,28 @@ class _Reader:
             boolean = self.booleans[self._truth(index)]
             form = LinearForm(columns=self.expressions.linear(binary, boolean.name).columns)
             one = self.expressions.linear(1.0, boolean.name)
-            boolean.true_rows += self._add_rows([(form - one, True)], boolean.name)
-            boolean.false_rows += self._add_rows([(form, True)], boolean.name)
+            boolean.true_rows += self._add_rows([(form - one, True)], boolean.name, Role.LINK)
+            boolean.false_rows += self._add_rows([(form, True)], boolean.name, Role.LINK)
             boolean.tied = True
 
     def _tie(self) -> None:
         """Spreads `tied`, and writes XOR out where truth values matter."""
+        exclusive = [index for index, clause in enumerate(self.clauses) if clause.xor]
         changed = True
         while changed:
             changed = False
-            for index in self._xor:
-                literals = self.clauses[index].literals
-                if self._any_tied(literals):
-                    changed |= self._mark(literals)
             for clause in self.clauses:
-                if clause.guard >= 0 and self._any_tied(clause.literals):
-                    changed |= self._mark((clause.guard + 1,))
-        for index in self._xor:
+                if self._any_tied(clause.literals):
+                    changed |= clause.xor and self._mark(clause.literals)
+                    changed |= clause.guard >= 0 and self._mark((clause.guard + 1,))
+        for index in exclusive:
             clause = self.clauses[index]
             if not self._any_tied(clause.literals):
                 continue
             conditions = tuple(dict.fromkeys(self._rule_conditions(clause.literals[0] - 1)))
             for one, other in combinations(clause.literals, 2):
                 # As in Pyomo, XOR binds the children of a chosen parent only.
-                self._add_clause(clause.name, (-one, -other), clause.guard, conditions)
+                self._add_about(index, Kind.XOR, (-one, -other), conditions)
 
     def _any_tied(self, literals: Sequence[int]) -> bool:
         return any(self.booleans[abs(literal) - 1].tied for literal in literals)
@@ -610,12 +629,13 @@ class _BooleanDraft:
         self.name = name
         self.true_rows: list[int] = []
         self.false_rows: list[int] = []
-        self.tied = False
+        self.tied = self.helper = False
         self.clause = -1  # the Disjunction it is an indicator of
         self.source: Any = None  # the Pyomo BooleanVar, where it has one
 
     def finished(self) -> Boolean:
-        return Boolean(self.name, tuple(self.true_rows), tuple(self.false_rows), self.tied)
+        rows = tuple(self.true_rows), tuple(self.false_rows)
+        return Boolean(self.name, *rows, self.tied, self.helper)
 
 
 def _not_understood(component: Any) -> RuleError:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import islice
-from typing import Any
 
 from gdpnet.ir import atoms
-from gdpnet.ir.data import Clause, Column, Condition, Row, RuleData
+from gdpnet.ir.data import Clause, Column, Condition, Kind, Row, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _logic_text
 
@@ -49,7 +48,7 @@ def _counts(data: RuleData) -> str:
         _count(len(data.rules), "rule"),
         _count(data.outputs, "output"),
         _count(len(data.inputs), "input"),
-        _count(len({data.rows[i].name for i in data.global_rows}), "global constraint"),
+        _count(len({data.rows[i].source for i in data.global_rows}), "global constraint"),
     ]
     if auxiliaries:
         plural = "auxiliary" if auxiliaries == 1 else "auxiliaries"
@@ -91,20 +90,18 @@ def _first(entries: Iterable[tuple[str, str]], count: int, noun: str) -> list[tu
 
 def _logic(data: RuleData) -> list[list[Clause]]:
     """Clauses of each proposition; those that XOR and fixed indicators add are not shown."""
-    disjunctions = {clause.name for clause in data.clauses if not clause.logic}
-    found: dict[tuple[Any, ...], list[Clause]] = {}
+    found: dict[int, list[Clause]] = {}
     for clause in data.clauses:
-        if clause.logic and clause.name not in disjunctions:
-            found.setdefault((clause.name, clause.guard, clause.conditions), []).append(clause)
+        if clause.kind is Kind.PROPOSITION:
+            found.setdefault(clause.source, []).append(clause)
     return list(found.values())
 
 
 def _logic_text_of(data: RuleData, clauses: list[Clause]) -> str:
     first = clauses[0]
     literals = [clause.literals for clause in clauses]
-    # A helper has the name of the constraint that it was made for.
     named = {abs(k) - 1 for part in literals for k in part}
-    helpers = {k for k in named if data.booleans[k].name == first.name and len(literals) > 1}
+    helpers = {k for k in named if data.booleans[k].helper}
     names = [boolean.name for boolean in data.booleans]
     said = _logic_text.propositions(literals, helpers)
     if said is None:

@@ -168,6 +168,15 @@ def damaged_file() -> None:
         gdpnet.load_rules("rules.json")
 
 
+def newer_file() -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        hot_rules().save("rules.json")
+        content = json.loads(Path("rules.json").read_text(encoding="utf-8"))
+        content["rows"][0]["kind"] = "convex"
+        Path("rules.json").write_text(json.dumps(content), encoding="utf-8")
+        gdpnet.load_rules("rules.json")
+
+
 def strict_relation() -> None:
     m = cooling()
     m.r = gdpnet.rule(gdpnet.any_of(m.f < 0.5, m.c >= 0.5))
@@ -412,6 +421,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.RuleError, python_or),
     (gdpnet.RuleError, function_condition_not_saved),
     (gdpnet.RuleError, damaged_file),
+    (gdpnet.RuleError, newer_file),
     (gdpnet.RuleError, hull_without_bounds),
     (gdpnet.RuleError, too_many_products),
     (gdpnet.RuleError, unknown_rule_in_plan),

@@ -16,6 +16,7 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunct, Disjunction, GDP_Error
+from tests.bank import BY_NAME
 
 import gdpnet
 
@@ -281,7 +282,7 @@ def test_another_version(tmp_path: Path) -> None:
     conditional().save(path)
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": 99}))
-    with pytest.raises(gdpnet.RuleError, match=r"version 99 of the format.*reads version 1"):
+    with pytest.raises(gdpnet.RuleError, match=r"version 99 of the format.*reads versions 1 to 2"):
         gdpnet.load_rules(path)
 
 
@@ -323,7 +324,7 @@ NAN, INF = float("nan"), float("inf")
 # The place that is named, and what was done to it.
 DAMAGE: dict[str, tuple[str, Callable[[Any], None]]] = {
     "no rows": ("'rows' is missing", lambda content: content.pop("rows")),
-    "an unknown entry": ("'row' is not known", _set("row", 3)),
+    "an unknown entry": ("rows[0]: 'price' is not known; exp", _set("rows", 0, "price", 3)),
     "rows are no list": ("rows: expected a list", _set("rows", 3)),
     "a row is no record": ("rows[0]: expected a record", _set("rows", 0, 5)),
     "unknown function": (
@@ -381,9 +382,18 @@ DAMAGE: dict[str, tuple[str, Callable[[Any], None]]] = {
     "guard out of range": ("clauses[0].guard: there is no", _set("clauses", 0, "guard", 99)),
     "guard -2": ("clauses[0].guard: there is no", _set("clauses", 0, "guard", -2)),
     "guard of its own": ("clauses[0].guard: expected a disj", _set("clauses", 0, "guard", 0)),
-    "logic is text": ("clauses[0].logic: expected true or", _set("clauses", 0, "logic", "false")),
-    "logic is 0": ("clauses[0].logic: expected true or false", _set("clauses", 0, "logic", 0)),
-    "logic over untied": ("clauses[0].literals: logic names", _set("clauses", 0, "logic", True)),
+    "xor is text": ("clauses[2].xor: expected true or", _set("clauses", 2, "xor", "false")),
+    "xor is 0": ("clauses[2].xor: expected true or false", _set("clauses", 2, "xor", 0)),
+    "xor without its flag": ("clauses[2]: 'xor' is missing", lambda c: c["clauses"][2].pop("xor")),
+    "kind is no text": ("clauses[0]: expected a record with 'kind'", _set("clauses", 0, "kind", 1)),
+    "kind is missing": ("rows[0]: expected a rec", lambda c: c["rows"][0].pop("kind")),
+    "logic over untied": ("clauses[0].literals: logic names", lambda c: (
+        c["clauses"][0].pop("xor"), _set("clauses", 0, "kind", "proposition")(c))),
+    "source of two rules": ("clauses[1]: source 0 is a rule", _set("clauses", 1, "source", 0)),
+    "source -1": ("rows[0].source: expected a number from 0", _set("rows", 0, "source", -1)),
+    "bound of two": ("rows[0]: role 'upper' needs a global row", _set("rows", 0, "role", "upper")),
+    "link of two": ("rows[0]: role 'link' needs a row column", _set("rows", 0, "role", "link")),
+    "helper is text": ("booleans[0].helper: expected true", _set("booleans", 0, "helper", "no")),
     "integer is text": ("columns[0].integer: expected", _set("columns", 0, "integer", "false")),
     "integer of a half": ("columns[0].bounds: an integer", _set("columns", 0, {
         "name": "y[0]", "bounds": [0.5, 3.0], "integer": True})),
@@ -406,6 +416,76 @@ DAMAGE: dict[str, tuple[str, Callable[[Any], None]]] = {
     "bounds NaN": ("columns[0].bounds[0]: exp", _set("columns", 0, "bounds", [NAN, 2.0])),
     "input bounds crossed": ("inputs[0].bounds: the low", _set("inputs", 0, "bounds", [3.0, 2.0])),
 }  # fmt: skip
+
+
+def _clause(kind: str, **entries: Any) -> Callable[[Any], None]:
+    """Changes the first clause of a kind."""
+    return lambda content: next(c for c in content["clauses"] if c["kind"] == kind).update(entries)
+
+
+def _role(old: str, new: str) -> Callable[[Any], None]:
+    return lambda content: [r.update(role=new) for r in content["rows"] if r["role"] == old]
+
+
+def _without(kind: str) -> Callable[[Any], None]:
+    return lambda content: content.update(
+        clauses=[c for c in content["clauses"] if c["kind"] != kind]
+    )
+
+
+# What roles and kinds say has to fit: a problem of the bank, what is said, and what was done.
+MISFITS: dict[str, tuple[str, str, Callable[[Any], None]]] = {
+    "xor unsaid": ("exactly", "clauses[0]: its 'xor', and", _clause("disjunction", xor=False)),
+    "xor alone": ("exactly", "clauses[0]: its 'xor', and the clauses", _without("xor")),
+    "pair of another": ("exactly", "kind 'xor' does not fit", _clause("xor", source=77)),
+    "fixed to false": ("fixed_boolean", "kind 'fixed' does not", _clause("fixed", literals=[-6])),
+    "twin of its own": ("nested_in_logic", "kind 'twin' does", _clause("twin", literals=[-4, 4])),
+    "proposition of a rule": ("exactly", "source 0 is a rule", _clause("proposition", source=0)),
+    "two rules": ("exactly", "source 1 is a rule already", _clause("disjunction", source=1)),
+    "xor of a constraint": ("conditions", "'xor' is not known", _clause("conditional", xor=True)),
+    "no condition": ("conditions", "needs one literal, and", _clause("conditional", conditions=[])),
+    "crossed bounds": ("bounds_from_inputs", "role 'lower' needs a gl", _role("upper", "lower")),
+    "no link": ("binary_of_indicator", "expected one row 'link'", _role("link", "constraint")),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_roles_and_kinds_have_to_fit(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    problem, place, edit = MISFITS[name]
+    rules = BY_NAME[problem].rules()
+    functions = {c.owner: c.function for c in rules.data.conditions if c.tree is None}
+    rules.save(path)
+    assert gdpnet.load_rules(path, conditions=functions).data == rules.data
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(gdpnet.RuleError, match="the file is damaged: ") as caught:
+        gdpnet.load_rules(path, conditions=functions)
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "edit"),
+    [
+        ("the section 'prices' is not known", _set("prices", [])),
+        (r"rows[0].kind: 'convex' is not known (known: linear)", _set("rows", 0, "kind", "convex")),
+        ("rows[0].role: 'price' is not known (known: const", _set("rows", 0, "role", "price")),
+        ("clauses[0].kind: 'count' is not known (known: dis", _set("clauses", 0, "kind", "count")),
+    ],
+    ids=["section", "row", "role", "clause"],
+)
+def test_what_a_newer_gdpnet_wrote(place: str, edit: Callable[[Any], None], tmp_path: Path) -> None:
+    """Additions are refused by name: they are no damage, and are not passed over."""
+    path = tmp_path / "rules.json"
+    conditional().save(path)
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(gdpnet.RuleError, match="A newer gdpnet wrote the file: update") as caught:
+        gdpnet.load_rules(path)
+    assert f"rules.json: {place}" in str(caught.value)
+    assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -440,7 +520,7 @@ def test_versions_of_another_type(version: Any, tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     conditional().save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
-    with pytest.raises(gdpnet.RuleError, match="of the format; this gdpnet reads version 1"):
+    with pytest.raises(gdpnet.RuleError, match="of the format; this gdpnet reads versions 1 to 2"):
         gdpnet.load_rules(path)
 
 

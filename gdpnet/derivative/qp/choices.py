@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from gdpnet.ir.data import Clause, RuleData
+from gdpnet.ir.semantics import options as choices_of
 from gdpnet.kernels import Array, Choices
 from gdpnet.solve.exact.arrays import Component
 
@@ -39,12 +39,8 @@ def choices(data: RuleData, component: Component) -> Choices:
 def _options(data: RuleData, clause: Clause) -> list[list[int]]:
     """Options of a Disjunction; booleans whose truth matters are false where not chosen."""
     literals = clause.literals
-    chosen: list[tuple[int, ...]] = [(k,) for k in literals]
-    tied = [k for k in literals if data.booleans[k - 1].tied]
-    if not _exclusive(data, clause):
-        chosen += [some for size in range(2, len(tied) + 1) for some in combinations(tied, size)]
     options = []
-    for some in chosen:
+    for some in choices_of(data, clause):
         others = [k for k in literals if k not in some]
         below = [
             k
@@ -56,19 +52,6 @@ def _options(data: RuleData, clause: Clause) -> list[list[int]]:
         false = [-k for k in (*others, *below) if data.booleans[k - 1].tied]
         options.append([*some, *false])
     return options
-
-
-def _exclusive(data: RuleData, clause: Clause) -> bool:
-    """Whether logic that applies wherever the clause does forbids every pair of its literals."""
-    pairs = {
-        frozenset(c.literals)
-        for c in data.clauses
-        if c.logic
-        and len(c.literals) == 2
-        and c.guard in (-1, clause.guard)
-        and set(c.conditions) <= set(clause.conditions)
-    }
-    return all(frozenset((-a, -b)) in pairs for a, b in combinations(clause.literals, 2))
 
 
 def _starts(lists: Iterable[list[Any]]) -> Array:

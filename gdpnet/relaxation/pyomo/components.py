@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from pyomo.common.collections import ComponentSet
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.gdp.disjunct import DisjunctData
 
+from gdpnet.ir.semantics import DisjointSets
 from gdpnet.relaxation.pyomo import walk
-
-
-class Groups:
-    """Disjoint groups of things that were joined."""
-
-    def __init__(self) -> None:
-        self._parent: dict[Hashable, Hashable] = {}
-
-    def find(self, item: Hashable) -> Hashable:
-        """The representative of the group of an item."""
-        path = []
-        while (parent := self._parent.setdefault(item, item)) != item:
-            path.append(item)
-            item = parent
-        for passed in path:
-            self._parent[passed] = item
-        return item
-
-    def join(self, items: Iterable[Hashable]) -> None:
-        """Put items into one group."""
-        first: Hashable = None
-        for item in items:
-            if first is None:
-                first = self.find(item)
-            else:
-                self._parent[self.find(item)] = first
 
 
 def variables_of(constraint: Any) -> list[Any]:
@@ -61,14 +36,14 @@ def is_active_indicator(variable: Any) -> bool:
     )
 
 
-def joined(disjunctions: Iterable[Any], constraints: Iterable[Any]) -> Groups:
+def joined(disjunctions: Iterable[Any], constraints: Iterable[Any]) -> DisjointSets:
     """Groups of variables (by id) and Disjunctions (by id) that no constraint lets apart.
 
     Args:
         disjunctions: rules; the Vars of all disjuncts of one belong together.
         constraints: rows that hold always.
     """
-    groups = Groups()
+    groups = DisjointSets()
     for disjunction in disjunctions:
         below = [id(variable) for variable in variables_below(disjunction)]
         binaries = [

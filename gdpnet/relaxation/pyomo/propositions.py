@@ -12,8 +12,8 @@ from pyomo.gdp import Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.ir.logic import ClauseWriter, find_assignment
+from gdpnet.ir.semantics import DisjointSets
 from gdpnet.relaxation.pyomo import walk
-from gdpnet.relaxation.pyomo.components import Groups
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 
 Literals = tuple[int, ...]
@@ -110,8 +110,8 @@ class Propositions:
                         tied.setdefault(groups.find(index + 1), {})[id(disjunction)] = disjunction
         return [list(group.values()) for group in tied.values()]
 
-    def _groups(self) -> Groups:
-        groups = Groups()
+    def _groups(self) -> DisjointSets:
+        groups = DisjointSets()
         for literals in [*(c for _, c in self._clauses), *self._structure]:
             groups.join([abs(literal) for literal in literals])
         return groups

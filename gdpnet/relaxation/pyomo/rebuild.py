@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Any
 
 import pyomo.environ as pyo
@@ -14,7 +13,7 @@ from pyomo.core.base.componentuid import ComponentUID
 from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunct, Disjunction
 
-from gdpnet.ir.data import Clause, Condition, Row, RuleData
+from gdpnet.ir.data import Clause, Condition, Kind, Role, Row, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules, _called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
@@ -66,31 +65,19 @@ class _Builder:
         self._conditions: list[tuple[Any, tuple[int, ...]]] = []
         self.rules = {k: c for k, c in enumerate(data.clauses) if not c.logic}
         self.positions = {rule.clause: rule.positions for rule in data.rules}
-        # A Constraint with a condition was read as a rule of one disjunct that bears its name.
-        self.conditional = {
-            k
-            for k, c in self.rules.items()
-            if len(c.literals) == 1
-            and c.conditions
-            and data.booleans[c.literals[0] - 1].name == c.name
-        }
         self.indicators = {
             literal - 1
-            for k, clause in self.rules.items()
-            if k not in self.conditional
+            for clause in self.rules.values()
+            if clause.kind is Kind.DISJUNCTION
             for literal in clause.literals
         }
         self.linked = self._linked_binaries()
-        self.links = {
-            row for b in data.booleans if b.false_rows for row in self._links(b.true_rows)
-        }
-        self.exclusive = self._exclusive()
         for k in range(data.outputs):
             self._variable(k)
         top = [k for k, clause in self.rules.items() if clause.guard < 0]
         self._fill(None, data.global_rows, top)
         for clause in data.clauses:
-            if clause.logic and clause not in self.exclusive:
+            if clause.logic and clause.kind is not Kind.XOR:
                 self._logic(clause)
         self._suffix()
 
@@ -214,7 +201,7 @@ class _Builder:
         """Rows by the constraint they came from: one, or both sides of a range."""
         groups: list[tuple[int, ...]] = []
         for row in rows:
-            if row in self.links:
+            if self.data.rows[row].role is Role.LINK:
                 continue
             before = groups[-1] if groups else ()
             if len(before) == 1 and _is_range(self.data.rows[before[0]], self.data.rows[row]):
@@ -225,9 +212,11 @@ class _Builder:
 
     def _constraint(self, rows: tuple[int, ...], within: Any) -> Any:
         row = self.data.rows[rows[-1]]
-        if len(rows) == 1 and self._bound(row):
-            return None
         upper = self._written(row.bound)
+        if row.role is Role.UPPER:
+            return self._variable(row.terms[0][0]).setub(upper)
+        if row.role is Role.LOWER:
+            return self._variable(row.terms[0][0]).setlb(self._written(row.bound.scaled(-1.0)))
         if len(rows) == 2:
             low = self._written(self.data.rows[rows[0]].bound.scaled(-1.0))
             relation = inequality(low, self._body(row), upper)
@@ -236,28 +225,6 @@ class _Builder:
         else:
             relation = self._body(row) <= upper
         return self._new(row.name, pyo.Constraint, within, expr=relation)
-
-    def _links(self, rows: Iterable[int]) -> list[int]:
-        """Rows of a boolean that give its own binary its value."""
-        found = []
-        for k in rows:
-            row = self.data.rows[k]
-            if row.equality and len(row.terms) == 1 and row.terms[0][0] in self.linked:
-                found.append(k)
-        return found
-
-    def _bound(self, row: Row) -> bool:
-        """Whether a row is a bound of a Var that depends on inputs, which it then becomes."""
-        if len(row.terms) != 1:
-            return False
-        variable = self._variable(row.terms[0][0])
-        if row.name == f"upper bound of {variable.name}":
-            variable.setub(self._written(row.bound))
-        elif row.name == f"lower bound of {variable.name}":
-            variable.setlb(self._written(row.bound.scaled(-1.0)))
-        else:
-            return False
-        return True
 
     def _body(self, row: Row) -> Any:
         return linear_expression((self._written(a), self._variable(k)) for k, a in row.terms)
@@ -271,7 +238,7 @@ class _Builder:
 
     def _rule(self, k: int, within: Any) -> None:
         clause = self.rules[k]
-        if k in self.conditional:
+        if clause.kind is Kind.CONDITIONAL:
             rows = self.data.booleans[clause.literals[0] - 1].true_rows
             for group in self._constraint_rows(rows):
                 constraint = self._constraint(group, within)
@@ -282,8 +249,7 @@ class _Builder:
         placed = dict(zip(positions, disjuncts, strict=True))
         terms = [placed.get(p) or self._placeholder() for p in range(max(positions) + 1)]
         rule = self._new(clause.name, Disjunction, within, expr=terms)
-        tied = any(self.data.booleans[literal - 1].tied for literal in clause.literals)
-        rule.xor = not tied or self._says_xor(clause)
+        rule.xor = clause.xor
         if clause.conditions:
             self._conditions.append((rule, clause.conditions))
         for literal, disjunct in zip(clause.literals, disjuncts, strict=True):
@@ -298,34 +264,13 @@ class _Builder:
         disjunct.deactivate()
         return disjunct
 
-    def _pairs(self, clause: Clause) -> list[Clause]:
-        """The clauses that say that no two disjuncts hold."""
-        wanted = {frozenset((-a, -b)) for a, b in combinations(clause.literals, 2)}
-        return [
-            c
-            for c in self.data.clauses
-            if c.logic
-            and c.guard == clause.guard
-            and c.name == clause.name
-            and frozenset(c.literals) in wanted
-        ]
-
-    def _says_xor(self, clause: Clause) -> bool:
-        return len(self._pairs(clause)) == math.comb(len(clause.literals), 2)
-
-    def _exclusive(self) -> set[Clause]:
-        """Clauses that the xor flag of a Disjunction says."""
-        said = [self._pairs(clause) for clause in self.rules.values() if self._says_xor(clause)]
-        return {clause for pairs in said for clause in pairs}
-
     def _boolean(self, k: int) -> Any:
         if k in self.indicators:
             return self._disjunct(k).indicator_var
         if k not in self.booleans:
-            named = {clause.name for clause in self.data.clauses}
-            name = self.data.booleans[k].name
-            if name in named or any(self.data.booleans[d].name == name for d in self.indicators):
-                name = "gdpnet_helper"  # of a proposition, or of a nested indicator
+            boolean = self.data.booleans[k]
+            made_up = boolean.helper or k in self.data.twins
+            name = "gdpnet_helper" if made_up else boolean.name
             self.booleans[k] = boolean = self._new(name, pyo.BooleanVar)
             for column, linked in self.linked.items():
                 if linked == k:
@@ -398,6 +343,6 @@ def _is_inside(block: Any, within: Any) -> bool:
 
 def _is_range(first: Row, second: Row) -> bool:
     """Whether two rows are the sides of one range."""
-    if first.name != second.name or first.equality or second.equality:
+    if first.source != second.source or first.equality or second.equality:
         return False
     return {k: a.scaled(-1.0) for k, a in first.terms} == dict(second.terms)

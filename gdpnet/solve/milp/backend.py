@@ -13,6 +13,7 @@ import torch
 from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
 from gdpnet.lp import gurobi, highs
 from gdpnet.lp.clock import Clock
@@ -354,10 +355,7 @@ def _holds(sample: Sample, answer: DisjunctiveAnswer, y: Array) -> bool:
     z = answer.point[: len(sample.lower)].copy()
     z[: len(y)] = y
     data = sample.rules.data
-    rows = list(data.global_rows)
-    for literal in answer.literals:
-        boolean = data.booleans[abs(literal) - 1]
-        rows += boolean.true_rows if literal > 0 else boolean.false_rows
+    rows = [*data.global_rows, *enforced(data.booleans, answer.literals)]
     excess = sample.matrix[rows] @ z - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
     return bool((excess <= _CHECKED * sample.size[rows]).all())

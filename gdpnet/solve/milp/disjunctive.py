@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gdpnet.ir.data import Boolean, Clause
+from gdpnet.ir.semantics import enforced
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import Answer, LinearProgram, Outcome, Solver
@@ -66,11 +67,7 @@ class DisjunctiveProgram:
 
     def rows_of(self, literals: Sequence[int]) -> list[int]:
         """Rows that a set of true literals enforces."""
-        rows: list[int] = []
-        for literal in literals:
-            boolean = self.booleans[abs(literal) - 1]
-            rows += boolean.true_rows if literal > 0 else boolean.false_rows
-        return rows
+        return enforced(self.booleans, literals)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.semantics import enforced
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
 from gdpnet.solve.milp.sample import Sample
 from gdpnet.solve.status import Status
@@ -137,8 +138,6 @@ class _Vertex:
 def _enforced(rules: Rules, assignment: Array) -> Array:
     """Rows that hold whatever happens, and those of the booleans as they are."""
     data = rules.data
-    rows = dict.fromkeys(data.global_rows)
-    for boolean, true in zip(data.booleans, assignment.tolist(), strict=True):
-        if true:
-            rows.update(dict.fromkeys(boolean.true_rows if true > 0 else boolean.false_rows))
+    literals = [true * (k + 1) for k, true in enumerate(assignment.tolist()) if true]
+    rows = dict.fromkeys([*data.global_rows, *enforced(data.booleans, literals)])
     return np.fromiter(rows, dtype=np.int64)
