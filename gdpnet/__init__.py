@@ -1,9 +1,10 @@
 """gdpnet: rules about a network's outputs, written as Pyomo Disjunctions, satisfied exactly."""
 
-import contextlib
 import logging
+from typing import TYPE_CHECKING
 
-from gdpnet import nn
+from gdpnet import errors, nn, rules, solve
+from gdpnet._late import late_names
 from gdpnet.convexify import Plan
 from gdpnet.errors import (
     ConflictError,
@@ -17,16 +18,6 @@ from gdpnet.errors import (
     ZeroGradientWarning,
 )
 from gdpnet.nn import ProjectionLayer
-from gdpnet.plan.graph import interaction_graph
-from gdpnet.plan.planner import plan_basic_steps
-from gdpnet.plot import (
-    plot_lifted,
-    plot_region,
-    plot_rule_graph,
-    plot_satisfaction,
-    plot_sizes,
-)
-from gdpnet.proof import Certificate, Verdict, certify, verify
 from gdpnet.rules import (
     Formula,
     RuleModel,
@@ -43,10 +34,43 @@ from gdpnet.rules import (
 from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
 from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
 
-# The function, not the package of the same name, is the public name. A machine that only runs saved
-# rules has no Pyomo, and no function either.
-with contextlib.suppress(ImportError):
+if TYPE_CHECKING:
+    from gdpnet import plan, plot, proof, study
     from gdpnet.convexify import convexify_rules as convexify
+    from gdpnet.plan import interaction_graph, plan_basic_steps
+    from gdpnet.plot import (
+        plot_lifted,
+        plot_region,
+        plot_rule_graph,
+        plot_satisfaction,
+        plot_sizes,
+    )
+    from gdpnet.proof import Certificate, Verdict, certify, verify
+
+# What a projection does not need, imported when it is asked for; type checkers read it above.
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "Certificate": "gdpnet.proof:Certificate",
+        "Verdict": "gdpnet.proof:Verdict",
+        "certify": "gdpnet.proof:certify",
+        "convexify": "gdpnet.convexify.transform._chain:convexify_rules",
+        "interaction_graph": "gdpnet.plan:interaction_graph",
+        "plan": "gdpnet.plan",
+        "plan_basic_steps": "gdpnet.plan:plan_basic_steps",
+        "plot": "gdpnet.plot",
+        "plot_lifted": "gdpnet.plot:plot_lifted",
+        "plot_region": "gdpnet.plot:plot_region",
+        "plot_rule_graph": "gdpnet.plot:plot_rule_graph",
+        "plot_satisfaction": "gdpnet.plot:plot_satisfaction",
+        "plot_sizes": "gdpnet.plot:plot_sizes",
+        "proof": "gdpnet.proof",
+        "study": "gdpnet.study",
+        "verify": "gdpnet.proof:verify",
+    },
+)
+# The function, not the package of the same name, is the public name.
+globals().pop("convexify", None)
 
 __version__ = "0.1.0"
 
@@ -79,6 +103,7 @@ __all__ = [
     "any_of",
     "certify",
     "convexify",
+    "errors",
     "implies",
     "interaction_graph",
     "load_rules",
@@ -86,15 +111,21 @@ __all__ = [
     "minimum",
     "nn",
     "none_of",
+    "plan",
     "plan_basic_steps",
+    "plot",
     "plot_lifted",
     "plot_region",
     "plot_rule_graph",
     "plot_satisfaction",
     "plot_sizes",
     "project",
+    "proof",
     "relu",
     "rule",
+    "rules",
+    "solve",
+    "study",
     "verify",
     "warmup",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from gdpnet.ir.data import RuleData
@@ -25,6 +24,8 @@ def neighbours(data: RuleData) -> np.ndarray:
     Rules that meet only through a third rule are not related; the connected components of the graph
     hold them together.
     """
+    import networkx as nx  # late: few projections need it, and its import takes a while
+
     columns = [columns_of(data, r) for r in range(len(data.rules))]
     links: nx.Graph[Any] = nx.Graph()
     links.add_nodes_from(("column", j) for j in range(len(data.columns)))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from numbers import Real
 from typing import Any
 
-import networkx as nx
 import torch
 from torch import nn
 
@@ -313,6 +312,8 @@ class _Tied:
 
 def _tied_clauses(data: RuleData) -> list[list[int]]:
     """Clauses that share booleans, where a proposition is among them."""
+    import networkx as nx  # late: its import takes a while
+
     graph: nx.Graph = nx.Graph()
     for index, clause in enumerate(data.clauses):
         named = {abs(literal) - 1 for literal in clause.literals} | {clause.guard} - {-1}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gdpnet._extras import need
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.atoms import Evaluator
 from gdpnet.ir.batch import Batch, as_batch, as_tensor, name_rows
@@ -91,7 +92,8 @@ class RuleModel:
         inputs: Sequence[Any] = (),
         input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:
-        from gdpnet.rules._read import read  # the only place that needs Pyomo
+        need("pyomo.gdp", None, "gdpnet.RuleModel(model) needs")
+        from gdpnet.rules._read import read
 
         self._adopt(read(model, outputs, inputs, input_bounds))
 

@@ -263,4 +263,6 @@ def check_available(solver: str) -> None:
         try:
             import highspy  # noqa: F401
         except ImportError:
-            raise SolverError("solver='highs' needs highspy, which is not installed.") from None
+            raise SolverError(
+                "solver='highs' needs highspy, which is not installed. pip install highspy"
+            ) from None

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from gdpnet._extras import need
 from gdpnet.convexify.program._products import Product, products, propositions
 from gdpnet.convexify.program._relaxable import NO_LOGIC, Logic
 from gdpnet.convexify.program._room import Room
@@ -157,6 +156,10 @@ def _parts(data: RuleData, blocks: list[Block], always: list[int]) -> Layout:
 
 
 def _labels(pairs: list[tuple[int, int]], size: int) -> np.ndarray:
+    need("scipy", None, "Relaxations need")  # late: its import takes a while
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1])

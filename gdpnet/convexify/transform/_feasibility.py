@@ -14,6 +14,7 @@ from gdpnet.convexify.transform._symbolic import SymbolicReader
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
 from gdpnet.ir.linear import Coefficient, LinearForm
+from gdpnet.lp import highs
 
 _Row = tuple[float, dict[int, float], float]
 
@@ -36,8 +37,7 @@ class Feasibility:
         self._rows: dict[int, tuple[Any, list[_Row]]] = {}
         self._columns: dict[Any, int] = {}
         self._sizes: list[int] = []
-        import highspy  # late: importing gdpnet starts no solver
-
+        highspy = highs.package()
         self._infeasible = highspy.HighsModelStatus.kInfeasible
         self._solver = highspy.Highs()
         options: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
