@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -177,7 +178,7 @@ from gdpnet import *
 import gdpnet
 for name in gdpnet.__all__:
     assert globals()[name] is getattr(gdpnet, name), name
-assert callable(convexify) and callable(plot_region) and plan is gdpnet.plan
+assert callable(convexify) and callable(plot_region)
 """)
 
 
@@ -204,4 +205,5 @@ def test_type_checkers_and_the_interpreter_see_the_same_late_names(package: str)
     late = {key.value for key in table.keys if isinstance(key, ast.Constant)}
     assert late == seen
     module = __import__(package, fromlist=["__all__"])
-    assert late <= set(module.__all__)
+    modules = {name for name in late if isinstance(getattr(module, name), ModuleType)}
+    assert late - modules <= set(module.__all__)

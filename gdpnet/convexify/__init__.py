@@ -19,20 +19,20 @@ if TYPE_CHECKING:
         get_src_disjuncts,
     )
     from gdpnet.convexify.transform._rebuild import pyomo_model
-
-# What needs Pyomo.
-__getattr__, __dir__ = late_names(
-    __name__,
-    {
-        "convexify": f"{__name__}.transform._chain:convexify",
-        "convexify_rules": f"{__name__}.transform._chain:convexify_rules",
-        "get_copies": f"{__name__}.transform._provenance:get_copies",
-        "get_products": f"{__name__}.transform._provenance:get_products",
-        "get_src_constraint": f"{__name__}.transform._provenance:get_src_constraint",
-        "get_src_disjuncts": f"{__name__}.transform._provenance:get_src_disjuncts",
-        "pyomo_model": f"{__name__}.transform._rebuild:pyomo_model",
-    },
-)
+else:
+    # What needs Pyomo.
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "convexify": f"{__name__}.transform._chain:convexify",
+            "convexify_rules": f"{__name__}.transform._chain:convexify_rules",
+            "get_copies": f"{__name__}.transform._provenance:get_copies",
+            "get_products": f"{__name__}.transform._provenance:get_products",
+            "get_src_constraint": f"{__name__}.transform._provenance:get_src_constraint",
+            "get_src_disjuncts": f"{__name__}.transform._provenance:get_src_disjuncts",
+            "pyomo_model": f"{__name__}.transform._rebuild:pyomo_model",
+        },
+    )
 
 __all__ = [
     "Plan",

@@ -9,10 +9,10 @@ from gdpnet.nn.layer import ProjectionLayer
 
 if TYPE_CHECKING:
     from gdpnet.nn._satisfaction import RuleSatisfaction
-
-# torchmetrics is optional, and its import takes as long as torch's own.
-__getattr__, __dir__ = late_names(
-    __name__, {"RuleSatisfaction": "gdpnet.nn._satisfaction:RuleSatisfaction"}
-)
+else:
+    # torchmetrics is optional, and its import takes as long as torch's own.
+    __getattr__, __dir__ = late_names(
+        __name__, {"RuleSatisfaction": "gdpnet.nn._satisfaction:RuleSatisfaction"}
+    )
 
 __all__ = ["ProjectionLayer", "RulePenalty", "RuleSatisfaction", "WithRules", "with_rules"]
