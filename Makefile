@@ -1,4 +1,4 @@
-# make demo | test | lint | fuzz | bench | bench-quick | tutorials | docs | clean
+# make demo | test | test-minimal | lint | fuzz | bench | bench-quick | tutorials | docs | clean
 PYTHON ?= python3
 VENV ?= .venv
 # Two workers: the suite is mostly CPU-bound and the smallest machine it runs on has two cores.
@@ -16,11 +16,12 @@ STAMP := $(VENV)/.installed
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint fuzz bench bench-quick tutorials docs clean
+.PHONY: help install demo test test-minimal lint fuzz bench bench-quick tutorials docs clean
 
 help:
 	@echo "make demo         the cooling model: relaxations compared, all methods trained, two reports"
 	@echo "make test         lint, types and tests"
+	@echo "make test-minimal saved rules without Pyomo, a model without extras, on each Python found"
 	@echo "make lint         ruff, mypy and import-linter only"
 	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
 	@echo "make bench        benchmarks/*.py"
@@ -53,6 +54,10 @@ lint: $(STAMP)
 # One thread a worker, or the workers' torch threads fight for the same cores.
 test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+# Installs torch anew for each of them.
+test-minimal:
+	tests/environments/run
 
 fuzz: $(STAMP)
 	OMP_NUM_THREADS=1 $(PY) -W error -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)

@@ -1,51 +1,41 @@
 """gdpnet: rules about a network's outputs, written as Pyomo Disjunctions, satisfied exactly."""
 
-import contextlib
 import logging
+from typing import TYPE_CHECKING
 
+from gdpnet import errors as errors
 from gdpnet import nn
+from gdpnet import rules as rules
+from gdpnet import solve as solve
+from gdpnet._late import late_names
 from gdpnet.derivative import QP, Mixed, StraightThrough, Vertex
-from gdpnet.errors import (
-    ConflictError,
-    ConflictWarning,
-    GdpnetError,
-    IdentityGradientWarning,
-    InputError,
-    ModelFileError,
-    RuleError,
-    SolverError,
-    ZeroGradientWarning,
-)
+from gdpnet.errors import GdpnetError
 from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
-from gdpnet.plan.graph import interaction_graph
-from gdpnet.plan.planner import plan_basic_steps
-from gdpnet.plot import (
-    plot_lifted,
-    plot_region,
-    plot_rule_graph,
-    plot_satisfaction,
-    plot_sizes,
-)
-from gdpnet.projection import Projection, ProjectionInfo, Status, project, warmup
-from gdpnet.proof import Certificate, Verdict, certify, verify
+from gdpnet.projection import Projection, Status, project, warmup
 from gdpnet.relaxation import Plan
-from gdpnet.rules import (
-    Formula,
-    all_of,
-    any_of,
-    implies,
-    maximum,
-    minimum,
-    none_of,
-    relu,
-    rule,
-)
+from gdpnet.rules import all_of, any_of, implies, maximum, minimum, none_of, relu, rule
 
-# The function, not the package of the same name, is the public name. A machine that only runs saved
-# rules has no Pyomo, and no function either.
-with contextlib.suppress(ImportError):
+if TYPE_CHECKING:
+    from gdpnet import plan as plan
+    from gdpnet import plot as plot
+    from gdpnet import proof as proof
+    from gdpnet import study as study
+    from gdpnet import testing as testing
     from gdpnet.relaxation import convexify_rules as convexify
+else:
+    # What a projection does not need, imported when it is asked for; type checkers read it above.
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "convexify": "gdpnet.relaxation.pyomo.chain:convexify_rules",
+            "plan": "gdpnet.plan",
+            "plot": "gdpnet.plot",
+            "proof": "gdpnet.proof",
+            "study": "gdpnet.study",
+            "testing": "gdpnet.testing",
+        },
+    )
 
 __version__ = "0.1.0"
 
@@ -53,47 +43,26 @@ logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
 __all__ = [
     "QP",
-    "Certificate",
-    "ConflictError",
-    "ConflictWarning",
-    "Formula",
     "GdpnetError",
-    "IdentityGradientWarning",
-    "InputError",
     "Mixed",
-    "ModelFileError",
     "Plan",
     "Projection",
-    "ProjectionInfo",
     "ProjectionLayer",
-    "RuleError",
     "RuleModel",
-    "SolverError",
     "Status",
     "StraightThrough",
-    "Verdict",
     "Vertex",
-    "ZeroGradientWarning",
     "all_of",
     "any_of",
-    "certify",
     "convexify",
     "implies",
-    "interaction_graph",
     "load_rules",
     "maximum",
     "minimum",
     "nn",
     "none_of",
-    "plan_basic_steps",
-    "plot_lifted",
-    "plot_region",
-    "plot_rule_graph",
-    "plot_satisfaction",
-    "plot_sizes",
     "project",
     "relu",
     "rule",
-    "verify",
     "warmup",
 ]

@@ -1,21 +1,29 @@
 """Errors of gdpnet.
 
-All derive from Pyomo's `GDP_Error`, so that a modeller who catches that catches ours. Saved rules
-can be loaded on a machine without Pyomo; there the base is `Exception`.
+All derive from Pyomo's `GDP_Error`, so that a modeller who catches that catches ours. Importing
+gdpnet does not import Pyomo, so they do from the moment on at which `pyomo.gdp` is imported.
 """
 
 from __future__ import annotations
 
-try:
-    from pyomo.gdp import GDP_Error
-except ImportError:  # a machine that only runs saved rules
-
-    class GDP_Error(Exception):  # type: ignore[no-redef]  # noqa: N801
-        """Stand-in for Pyomo's class where Pyomo is not installed."""
+from gdpnet._late import after_pyomo_gdp
 
 
-class GdpnetError(GDP_Error):
+class _Root(Exception):  # noqa: N818
+    """Where Pyomo's class will be: Python exchanges a base only for one of the same layout."""
+
+
+class GdpnetError(_Root):
     """Base of every error that gdpnet raises on purpose."""
+
+
+def _derive_from_pyomos() -> None:
+    from pyomo.gdp import GDP_Error
+
+    GdpnetError.__bases__ = (GDP_Error,)
+
+
+after_pyomo_gdp(_derive_from_pyomos)
 
 
 class RuleError(GdpnetError):
@@ -24,6 +32,10 @@ class RuleError(GdpnetError):
 
 class InputError(GdpnetError, ValueError):
     """An argument has the wrong shape, type or value; the message says which was expected."""
+
+
+class MissingPackageError(InputError, ImportError):
+    """A package is not installed that this needs; the message says how to install it."""
 
 
 class ConflictError(GdpnetError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gdpnet._extras import need
 from gdpnet.errors import InputError
 from gdpnet.explain import explaining
 from gdpnet.explain.explanation import Explanation
@@ -68,7 +69,8 @@ class RuleModel(Rules):
         inputs: Sequence[Any] = (),
         input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:
-        from gdpnet.rules._read import read  # the only place that needs Pyomo
+        need("pyomo.gdp", None, "gdpnet.RuleModel(model) needs")
+        from gdpnet.rules._read import read
 
         super().__init__(read(model, outputs, inputs, input_bounds))
 

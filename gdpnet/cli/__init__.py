@@ -1,51 +1,20 @@
-"""The command line: one file a command, each with a function of the file's name.
+"""The command line: one file a command. It needs the extra `gdpnet[cli]`.
 
-Heavy imports stand inside the functions, so that `gdpnet --help` answers at once.
+Heavy imports stand inside the functions of the commands.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import Annotated
-
-import typer
-
-from gdpnet.cli._common import version_of
-
-# In the order of the help.
-_COMMANDS = (
-    "doctor",
-    "inspect",
-    "explore",
-    "compare",
-    "project",
-    "train",
-    "report",
-)
-
-app = typer.Typer(
-    name="gdpnet",
-    help="Pyomo.GDP rules as a torch layer: look at rules, compare relaxations, project, train.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
-)
-
-for _name in _COMMANDS:
-    app.command(_name)(getattr(importlib.import_module(f"{__name__}.{_name}"), _name))
+import sys
 
 
-@app.callback(invoke_without_command=True)
-def _main(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version of gdpnet and leave.")
-    ] = False,
-    traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show the whole traceback of an error.")
-    ] = False,
-) -> None:
-    context.obj = {"traceback": traceback}
-    if version:
-        typer.echo(f"gdpnet {version_of('gdpnet') or 'unknown (not installed)'}")
-        raise typer.Exit
+def main() -> None:
+    """Run the command `gdpnet`, or say in a sentence what it needs."""
+    try:
+        from gdpnet.cli.app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        sys.exit(
+            f"The command gdpnet needs {error.name}, which is not installed. "
+            "pip install 'gdpnet[cli]'"
+        )
+    app(prog_name="gdpnet")

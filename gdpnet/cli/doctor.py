@@ -26,7 +26,11 @@ _PACKAGES = (
     "gurobipy",
     "networkx",
 )
-_OPTIONAL = frozenset({"gurobipy", "numba"})
+# What stands in for a package that may be missing.
+_INSTEAD = {
+    "gurobipy": "; pip install 'gdpnet[gurobi]' brings it, HiGHS does without",
+    "numba": "; HiGHS does the exact engine's work, slowly",
+}
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,12 @@ def doctor() -> None:
 def _check_packages() -> list[Check]:
     checks = []
     for name in _PACKAGES:
-        core = name not in _OPTIONAL
+        core = name not in _INSTEAD
         try:
             importlib.import_module("pyomo.environ" if name == "pyomo" else name)
         except Exception as error:  # a broken binary wheel raises more than ImportError
             reason = f"{type(error).__name__}: {error}"
-            instead = "; HiGHS does the exact engine's work, slowly" if name == "numba" else ""
+            instead = _INSTEAD.get(name, "")
             checks.append(Check(name, False, f"cannot be imported ({reason}){instead}", core))
         else:
             checks.append(Check(name, True, version_of(name) or "version unknown", core))

@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from gdpnet.errors import SolverError
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
@@ -26,7 +25,8 @@ def environment() -> Any:
         import gurobipy
     except ImportError:
         raise SolverError(
-            "Gurobi was asked for, but gurobipy is not installed. Install it, or use HiGHS."
+            "Gurobi was asked for, but gurobipy is not installed. pip install 'gdpnet[gurobi]', or "
+            "use HiGHS."
         ) from None
     try:
         env = gurobipy.Env(params={"OutputFlag": 0})
@@ -76,6 +76,8 @@ def kept_model(program: SparseProgram, unit: np.ndarray) -> tuple[Any, list[Any]
         program: the program.
         unit: factor of each row.
     """
+    from scipy.sparse import csr_array  # late: its import takes a while
+
     model = _new_model()
     model.Params.Method = 1  # dual simplex: a vertex, and the old basis serves
     columns = model.addMVar(len(program.lower), lb=program.lower, ub=program.upper)

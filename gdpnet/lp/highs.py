@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet.errors import SolverError
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
 from gdpnet.lp.program import Answer, LinearProgram, Outcome
 
@@ -31,8 +31,10 @@ _LARGE = 20_000
 
 def unavailable() -> str | None:
     """Why it cannot be used here, None where it can."""
-    if importlib.util.find_spec("highspy") is None:
-        return "HiGHS was asked for, but highspy is not installed: pip install highspy."
+    try:
+        package()
+    except SolverError as error:
+        return str(error)
     return None
 
 
@@ -44,6 +46,17 @@ def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
         # unboundedness; without it HiGHS gives a definite answer.
         answer = _run(program, clock, presolve="off")
     return answer
+
+
+def package() -> Any:
+    """highspy, imported late: importing gdpnet starts no solver."""
+    try:
+        import highspy
+    except ImportError:
+        raise SolverError(
+            "HiGHS was asked for, but highspy is not installed. pip install highspy"
+        ) from None
+    return highspy
 
 
 @cache
@@ -73,9 +86,7 @@ def new_solver(
     presolve: str = "choose", time_limit: float | None = None, whole: bool = False
 ) -> highspy.Highs:
     """A silent simplex on one thread, at the tightest tolerances that can be relied upon."""
-    import highspy
-
-    solver = highspy.Highs()
+    solver = package().Highs()
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
@@ -115,8 +126,6 @@ def _run(program: LinearProgram, clock: Clock, presolve: str) -> Answer:
 
 def model_of(program: LinearProgram) -> highspy.HighsLp:
     """A program as HiGHS wants it."""
-    import highspy
-
     rows = len(program.matrix)
     row_of, column_of = np.nonzero(program.matrix)
     model = sparse_model(
@@ -125,7 +134,8 @@ def model_of(program: LinearProgram) -> highspy.HighsLp:
         *(column_of, program.matrix[row_of, column_of]),
     )
     if program.integer.any():
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        kind = package().HighsVarType
+        kinds = (kind.kContinuous, kind.kInteger)
         model.integrality_ = [kinds[int(whole)] for whole in program.integer]
     return model
 
@@ -141,14 +151,12 @@ def sparse_model(
     value: np.ndarray,
 ) -> highspy.HighsLp:
     """A linear program given by compressed rows."""
-    import highspy
-
-    model = highspy.HighsLp()
+    model: highspy.HighsLp = package().HighsLp()
     model.num_col_, model.num_row_ = len(cost), len(row_lower)
     model.col_cost_ = cost
     model.col_lower_, model.col_upper_ = lower, upper
     model.row_lower_, model.row_upper_ = row_lower, row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.format_ = package().MatrixFormat.kRowwise
     model.a_matrix_.start_ = start.astype(np.int32)
     model.a_matrix_.index_ = column.astype(np.int32)
     model.a_matrix_.value_ = value

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from gdpnet.checks import check_tolerance
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, MissingPackageError
 from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 from gdpnet.projection import Status, project
@@ -15,7 +15,7 @@ from gdpnet.projection import Status, project
 try:
     from torchmetrics import Metric
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "gdpnet.nn.RuleSatisfaction needs torchmetrics: pip install 'gdpnet[metrics]'. Without it, "
         "rules.satisfied(x, y) tells the same for one batch."
     ) from error

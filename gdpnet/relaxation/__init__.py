@@ -11,20 +11,17 @@
 | `compact` | the same in fewer rows, for solvers |
 | `pyomo` | the transformations, and the adapter that reads what they write |
 
-Importing it registers `gdpnet.basic_steps`, `gdpnet.lift_projection` and `gdpnet.hull` with
-Pyomo's `TransformationFactory`.
+`gdpnet.basic_steps`, `gdpnet.lift_projection` and `gdpnet.hull` are registered with Pyomo's
+`TransformationFactory` as soon as both gdpnet and `pyomo.gdp` are imported.
 """
 
+from typing import TYPE_CHECKING
+
+from gdpnet._late import late_names
+from gdpnet.relaxation import pyomo as _pyomo  # noqa: F401  # registers
 from gdpnet.relaxation.plan import Plan
 
-__all__ = ["Plan"]
-
-try:
-    from gdpnet.relaxation.pyomo import (
-        basic_steps,  # noqa: F401
-        hull,  # noqa: F401
-        lift,  # noqa: F401
-    )
+if TYPE_CHECKING:
     from gdpnet.relaxation.pyomo.chain import convexify, convexify_rules
     from gdpnet.relaxation.pyomo.provenance import (
         get_copies,
@@ -33,16 +30,28 @@ try:
         get_src_disjuncts,
     )
     from gdpnet.relaxation.pyomo.rebuild import pyomo_model
-except ModuleNotFoundError as error:  # a machine that only runs saved rules has no Pyomo
-    if error.name is None or error.name.partition(".")[0] != "pyomo":
-        raise
 else:
-    __all__ += [
-        "convexify",
-        "convexify_rules",
-        "get_copies",
-        "get_products",
-        "get_src_constraint",
-        "get_src_disjuncts",
-        "pyomo_model",
-    ]
+    # What needs Pyomo.
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "convexify": f"{__name__}.pyomo.chain:convexify",
+            "convexify_rules": f"{__name__}.pyomo.chain:convexify_rules",
+            "get_copies": f"{__name__}.pyomo.provenance:get_copies",
+            "get_products": f"{__name__}.pyomo.provenance:get_products",
+            "get_src_constraint": f"{__name__}.pyomo.provenance:get_src_constraint",
+            "get_src_disjuncts": f"{__name__}.pyomo.provenance:get_src_disjuncts",
+            "pyomo_model": f"{__name__}.pyomo.rebuild:pyomo_model",
+        },
+    )
+
+__all__ = [
+    "Plan",
+    "convexify",
+    "convexify_rules",
+    "get_copies",
+    "get_products",
+    "get_src_constraint",
+    "get_src_disjuncts",
+    "pyomo_model",
+]

@@ -10,6 +10,7 @@ import numpy as np
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.lp import highs
 from gdpnet.relaxation.intervals import Interval, interval, times
 
 
@@ -28,9 +29,8 @@ class Room:
     """
 
     def __init__(self, data: RuleData, ranges: Sequence[Interval]) -> None:
-        import highspy  # late: importing gdpnet starts no solver
-
         self._data, self._ranges = data, ranges
+        highspy = highs.package()
         self._infeasible = highspy.HighsModelStatus.kInfeasible
         self._solver = highspy.Highs()
         options: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
@@ -129,6 +128,8 @@ class SparseProgram(ABC):
         return Value(moving=((place, 1.0),))
 
     def _compress(self, rows: Rows, lower: Sequence[float], upper: Sequence[float]) -> None:
+        from scipy.sparse import coo_array  # late: its import takes a while
+
         self.names = rows.names
         self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)
         values = [terms[c] for terms in rows.terms for c in sorted(terms)]

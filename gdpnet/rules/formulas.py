@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gdpnet._extras import need
 from gdpnet.errors import RuleError
 from gdpnet.ir.atoms import DEEPEST
 
@@ -197,6 +198,7 @@ def _spliced(kind: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
 def _check(part: Any, where: str) -> None:
     if isinstance(part, Formula):
         return
+    need("pyomo.gdp", None, f"{where} needs")
     from pyomo.core.expr.relational_expr import RelationalExpression
 
     if not isinstance(part, RelationalExpression):

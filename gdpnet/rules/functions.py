@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gdpnet._extras import need
+
 
 def maximum(first: Any, *others: Any) -> Any:
     """The largest of several expressions of the inputs, as a Pyomo expression.
@@ -19,6 +21,7 @@ def maximum(first: Any, *others: Any) -> Any:
         >>> pyo.value(gdpnet.maximum(0, m.Ta - 20))
         6.0
     """
+    need("pyomo.gdp", None, "gdpnet.maximum needs")
     from pyomo.core.expr.numeric_expr import NPV_MaxExpression
 
     return _extreme(NPV_MaxExpression, max, (first, *others))
@@ -38,6 +41,7 @@ def minimum(first: Any, *others: Any) -> Any:
         >>> pyo.value(gdpnet.minimum(30, m.Ta))
         26.0
     """
+    need("pyomo.gdp", None, "gdpnet.minimum needs")
     from pyomo.core.expr.numeric_expr import NPV_MinExpression
 
     return _extreme(NPV_MinExpression, min, (first, *others))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from gdpnet import cli
+from gdpnet.cli.app import app
 
 MODELS = Path(__file__).parents[2] / "models"
 
@@ -42,7 +42,7 @@ def sample(n, split="iid", seed=0):
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def line(output: str, start: str) -> list[str]:

@@ -19,6 +19,8 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 import gdpnet.errors
+from gdpnet.errors import MissingPackageError
+from gdpnet.lp import gurobi
 from gdpnet.study import load_model
 
 ROOT = Path(__file__).parents[2]
@@ -337,6 +339,19 @@ def no_numba() -> None:
         gdpnet.project(gap_rules(), [[4.5]], solver="exact")
 
 
+def no_gurobi() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "gurobipy", None)
+        gurobi.environment.cache_clear()
+        gdpnet.project(gap_rules(), [[4.5]], solver="milp:gurobi")
+
+
+def no_matplotlib() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.pyplot", None)
+        gdpnet.plot_sizes(gap_rules())
+
+
 def no_torchmetrics() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "torchmetrics", None)
@@ -445,6 +460,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.ConflictError, contradictory_globals),
     (gdpnet.ConflictError, contradictory_program),
     (gdpnet.SolverError, gurobi_too_small),
+    (gdpnet.SolverError, no_gurobi),
     (gdpnet.SolverError, no_numba),
     (gdpnet.SolverError, no_numba_for_a_gradient),
     (gdpnet.SolverError, certificate_too_large),
@@ -455,7 +471,8 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.ZeroGradientWarning, vanished_gradient),
     (gdpnet.ZeroGradientWarning, vanished_with_auto),
     (gdpnet.IdentityGradientWarning, unknown_derivative),
-    (ImportError, no_torchmetrics),
+    (MissingPackageError, no_torchmetrics),
+    (MissingPackageError, no_matplotlib),
     (RuntimeError, twice_differentiated),
 ]
 
@@ -485,7 +502,7 @@ def test_every_class_has_its_section() -> None:
     public = {
         name
         for name, kind in vars(gdpnet.errors).items()
-        if isinstance(kind, type) and kind.__module__ == "gdpnet.errors"
+        if isinstance(kind, type) and kind.__module__ == "gdpnet.errors" and name[0] != "_"
     }
     headings = {heading.strip("`") for heading, _ in SECTION.findall(PAGE)}
     assert public <= headings

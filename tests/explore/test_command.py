@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gdpnet.cli import app
+from gdpnet.cli.app import app
 
 MODELS = Path(__file__).parents[2] / "models"
 

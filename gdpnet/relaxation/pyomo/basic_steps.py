@@ -48,10 +48,6 @@ class _Cluster:
 
 
 @document_class_CONFIG()
-@pyo.TransformationFactory.register(
-    "gdpnet.basic_steps",
-    doc="Merge Disjunctions and Constraints into one Disjunction of their products.",
-)
 class BasicSteps(Transformation):
     """Merge Disjunctions and Constraints into one Disjunction of products (Balas' basic steps).
 

@@ -12,6 +12,7 @@ import torch
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
 from gdpnet.ir.linear import Coefficient, LinearForm
+from gdpnet.lp import highs
 from gdpnet.relaxation.intervals import Interval, interval, times
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 
@@ -36,8 +37,7 @@ class Feasibility:
         self._rows: dict[int, tuple[Any, list[_Row]]] = {}
         self._columns: dict[Any, int] = {}
         self._sizes: list[int] = []
-        import highspy  # late: importing gdpnet starts no solver
-
+        highspy = highs.package()
         self._infeasible = highspy.HighsModelStatus.kInfeasible
         self._solver = highspy.Highs()
         options: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}

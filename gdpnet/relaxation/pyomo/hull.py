@@ -20,9 +20,6 @@ from gdpnet.relaxation.pyomo.symbolic import SymbolicReader, linear_expression
 _Sides = tuple[LinearForm | None, LinearForm, LinearForm | None]
 
 
-@pyo.TransformationFactory.register(
-    "gdpnet.hull", doc="Hull reformulation of linear disjuncts that keeps mutable Params symbolic."
-)
 class Hull(Hull_Reformulation):
     """Hull reformulation of linear disjuncts that keeps mutable Params symbolic.
 

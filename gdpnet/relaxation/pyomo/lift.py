@@ -24,10 +24,6 @@ _ADDED = ("gdpnet_y", "gdpnet_yhat", "gdpnet_eta", "gdpnet_epigraph", "gdpnet_di
 
 
 @document_class_CONFIG()
-@pyo.TransformationFactory.register(
-    "gdpnet.lift_projection",
-    doc="Weighted l1 distance to a prediction, with its epigraph inside every disjunct.",
-)
 class LiftProjection(Transformation):
     """Weighted l1 distance to a prediction, with its epigraph inside every disjunct.
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import splu
 
 from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.base import Gradients
@@ -72,6 +70,9 @@ class WrittenJacobian:
 
     def _prices(self, moving: Array, vertex: Vertex, gradient: Array) -> Array | None:
         """Of all rows; None where the basis is singular."""
+        from scipy.sparse import csr_array  # late: its import takes a while
+        from scipy.sparse.linalg import splu
+
         program = self.program
         value = program.entries(moving)
         shape = len(program.bound), len(program.lower)
