@@ -125,6 +125,7 @@ def foreign() -> Any:
     m.row = pyo.Constraint(expr=m.y[0] + other.y[0] <= 2)
     m.again = pyo.Constraint(expr=m.y[0] - other.y[0] <= 2)
     m.active_when[other.d] = m.T >= 1
+    object.__setattr__(m, "_kept_alive", other)
     return m
 
 
