@@ -36,7 +36,7 @@ def satisfied(
         tol: relative to `max(1, |b|, max|a|)` of a row.
         by_own_size: relative to `max(|b|, max|a|)` instead, as the exact engine has it.
     """
-    state = _State(rules, batch, by_own_size)
+    state = State(rules, batch, by_own_size)
     if rules.auxiliary_names:
         return _worst(*_with_auxiliaries(state)) <= tol
     holds = (state.violation <= tol).all(1) & (state.globally <= tol)
@@ -48,7 +48,7 @@ def satisfied(
 
 def measure(rules: RuleModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Violation, `batch x rules`, and global violation, `batch`."""
-    state = _State(rules, batch)
+    state = State(rules, batch)
     if rules.auxiliary_names:
         return _with_auxiliaries(state)
     worst = _worst(state.violation, state.globally)
@@ -70,7 +70,7 @@ def holding(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
     """
     if rules.auxiliary_names:
         return _holding_with_auxiliaries(rules, batch)
-    state = _State(rules, batch)
+    state = State(rules, batch)
     holds = (state.booleans <= tol).cpu().numpy()
     if not rules.is_plain:
         levels = torch.full((len(batch.y),), tol, dtype=torch.float64)
@@ -85,7 +85,7 @@ def each(rules: RuleModel, batch: Batch, tol: float) -> np.ndarray:
 
     For outputs that break a rule, so that no truth values fit together; auxiliaries are taken at 0.
     """
-    return (_State(rules, batch).booleans <= tol).cpu().numpy()
+    return (State(rules, batch).booleans <= tol).cpu().numpy()
 
 
 def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
@@ -99,7 +99,7 @@ def _holding_with_auxiliaries(rules: RuleModel, batch: Batch) -> np.ndarray:
     return holds
 
 
-class _State:
+class State:
     """Residuals of a batch, with auxiliaries at 0."""
 
     def __init__(self, rules: RuleModel, batch: Batch, by_own_size: bool = False) -> None:
@@ -162,6 +162,16 @@ class _State:
         solved = [self._solve(tuple(row)) for row in different.tolist()]
         return [solved[k] for k in which.tolist()]
 
+    def clauses_at(self, level: float) -> list[tuple[int, ...]]:
+        """What the truth values of a single sample have to satisfy at a level."""
+        may = self.booleans[0] <= level
+        may_not = [
+            all(float(self.residual[0, row]) <= level for row in boolean.false_rows)
+            for boolean in self.rules.data.booleans
+        ]
+        active = self.evaluated.clauses[0].tolist()
+        return self._clauses(tuple(may.tolist()), tuple(may_not), tuple(active))
+
     def _solve(self, pattern: tuple[bool, ...]) -> dict[int, bool] | None:
         """Truth values for what may be true, what may be false and which clauses apply."""
         if pattern not in self._solved:
@@ -202,7 +212,7 @@ def _is_tied(rules: RuleModel, clause: Clause) -> bool:
     return clause.logic or guard_tied or tied
 
 
-def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     rules, data = state.rules, state.rules.data
     auxiliary = {
         i for i, row in enumerate(data.rows) if any(c >= data.outputs for c, _ in row.terms)

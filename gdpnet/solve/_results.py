@@ -20,6 +20,9 @@ Array = np.ndarray
 NODE_LIMIT = 100_000
 """Nodes of the exact engine for a sample before MILP takes over."""
 
+ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)
+"""Statuses of outputs that satisfy the rules."""
+
 SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "dense", "highs", "gurobi")
 """Solvers by the code they have in `Results.solver`."""
 
@@ -116,6 +119,17 @@ class Results:
         """Samples that could not be used at all, (B,) bool."""
         error = self.status == Status.ERROR
         return error if self.rounding is None else error & (self.rounding == 0.0)
+
+    @property
+    def answered(self) -> Array:
+        """Samples whose y satisfies the rules, (B,) bool."""
+        return np.isin(self.status, ANSWERED) & ~self.missing
+
+    def columns(self) -> Array | None:
+        """Outputs and auxiliaries that solvers found, (B, n), NaN where they found none."""
+        if self.solved is None or self.points is None:
+            return self.points if self.solved is None else self.solved.z
+        return np.where(np.isnan(self.points), self.solved.z, self.points)
 
     @staticmethod
     def start(rules: RuleModel, yhat: Array, active: Array) -> Results:

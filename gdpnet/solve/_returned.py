@@ -30,15 +30,13 @@ import torch
 from gdpnet.ir.batch import Batch
 from gdpnet.rules.model import RuleModel
 from gdpnet.solve._exact import AVAILABLE, LOST, engine_of, solve
-from gdpnet.solve._results import SOLVER_NAMES, Array, Options, Results
+from gdpnet.solve._results import ANSWERED, SOLVER_NAMES, Array, Options, Results
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact import Instance
 
 _ROUNDS = 8
-
-_ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)
 
 
 def enforce_strictly(rules: RuleModel, yhat: Array, results: Results, options: Options) -> Array:
@@ -85,7 +83,7 @@ def settle(rules: RuleModel, x: Array, yhat: Array, results: Results, options: O
     size = np.abs(z)
     size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
     at_risk = reach.at_risk(size, options)
-    at_risk &= np.isin(results.status, _ANSWERED) & ~results.missing
+    at_risk &= np.isin(results.status, ANSWERED) & ~results.missing
     if results.strict is not None:
         at_risk &= ~results.strict
     if not at_risk.any():
@@ -124,7 +122,7 @@ def _broken_otherwise(
         some = samples[wrong]
         again = solve(rules, x[some], yhat[some], np.zeros(len(some), bool), options, True)
         settle(rules, x[some], yhat[some], again, options)
-        good = np.isin(again.status, _ANSWERED)
+        good = np.isin(again.status, ANSWERED)
         for name in ("y", "status", "value", "assignment"):
             getattr(results, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0
