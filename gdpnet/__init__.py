@@ -14,7 +14,7 @@ from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
 from gdpnet.projection import Projection, Status, project, warmup
 from gdpnet.relaxation import Plan
-from gdpnet.rules import all_of, any_of, implies, maximum, minimum, none_of, relu, rule
+from gdpnet.rules import all_of, any_of, check, implies, maximum, minimum, none_of, relu, rule
 
 if TYPE_CHECKING:
     from gdpnet import plan as plan
@@ -37,7 +37,7 @@ else:
         },
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
@@ -54,6 +54,7 @@ __all__ = [
     "Vertex",
     "all_of",
     "any_of",
+    "check",
     "convexify",
     "implies",
     "load_rules",

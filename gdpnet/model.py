@@ -37,7 +37,10 @@ class RuleModel(Rules):
 
     Args:
         model: a ConcreteModel or Block.
-        outputs: Vars, or whole IndexedVars, in the order of the columns of y.
+        outputs: Vars, or whole IndexedVars, in the order of the columns of y. `"continuous"`: all
+            continuous Vars that stand in active rules or constraints and are not fixed, in
+            declaration order, a Block's own before those of Blocks in it; binaries and integers
+            are auxiliaries then.
         inputs: mutable Params, or whole indexed ones, in the order of the columns of x. Other
             mutable Params are constants with the value they have now.
         input_bounds: range of the inputs, as `{name: (low, high)}`, as a ComponentMap of Params, or
@@ -65,7 +68,7 @@ class RuleModel(Rules):
     def __init__(
         self,
         model: BlockData,
-        outputs: Sequence[Any],
+        outputs: Sequence[Any] | str,
         inputs: Sequence[Any] = (),
         input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:

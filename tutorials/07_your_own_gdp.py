@@ -18,7 +18,7 @@ from itertools import combinations
 import matplotlib.pyplot as plt
 import pyomo.environ as pyo
 import torch
-from pyomo.gdp import Disjunction
+from pyomo.gdp import Disjunct, Disjunction
 from torch import nn
 
 import gdpnet
@@ -289,9 +289,20 @@ assert p.status.item() == gdpnet.Status.PROJECTED
 assert rules.satisfied(durations, p.y)
 
 # %% [markdown]
+# The whole solution goes back into the model, the indicators of the disjuncts included:
+
+# %%
+p.load_into(m)
+chosen = sum(d.indicator_var.value for d in m.component_data_objects(Disjunct))
+print(f"makespan {m.makespan.value:g}, {chosen} disjuncts chosen")
+assert chosen == len(rules.names)
+assert all(row.uslack() >= -1e-9 for row in m.finish.values())
+
+# %% [markdown]
 # ## From your model to a layer
 #
-# 1. Vars that a network predicts are `outputs`; all others stay helpers.
+# 1. Vars that a network predicts are `outputs`; all others stay helpers. `print(gdpnet.check(m))`
+#    names all that stands in the way at once.
 # 2. Whatever differs from sample to sample is a mutable Param, and an `input`.
 # 3. `print(gdpnet.RuleModel(...))`, and project points whose answers you know. `solver="milp"` and
 #    Pyomo's own `gdp.bigm` are there to check.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 
 from gdpnet.derivative.gradients import Derivative
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import Batch
+from gdpnet.projection import completion
 from gdpnet.projection.operator import Solution
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
@@ -115,6 +118,96 @@ class Projection:
         -1 where the rule is inactive or broken.
         """
         return self._tensor(self.answer.disjunct(self._rules))
+
+    @cached_property
+    def auxiliaries(self) -> dict[str, torch.Tensor]:
+        """Values of the Vars that are no outputs, by name, each float64 `...`.
+
+        Everything holds together with y and `disjunct`. Where a solver found none (a prediction
+        that passed as it is, a point that was moved by rounding) they are looked for when this is
+        first asked for, by a small program a sample. NaN for samples without an answer: RELAXED,
+        whose y breaks rules, CONFLICT, UNSOLVED and ERROR.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> m = pyo.ConcreteModel()
+            >>> m.f, m.P = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(0, 10))
+            >>> m.power = pyo.Constraint(expr=m.P == 2 * m.f)
+            >>> m.limit = gdpnet.rule(gdpnet.any_of(m.P <= 0.5, m.P >= 1.5))
+            >>> p = gdpnet.project(gdpnet.RuleModel(m, outputs=[m.f]), [[0.3], [0.7]])
+            >>> p.auxiliaries["P"].tolist()
+            [0.5, 1.5]
+        """
+        columns = self._columns(np.arange(len(self.answer.y)))
+        d = self._rules.data.outputs
+        return {
+            name: self._tensor(columns[:, d + k].copy())
+            for k, name in enumerate(self._rules.auxiliary_names)
+        }
+
+    def _columns(self, samples: np.ndarray) -> np.ndarray:
+        """Outputs and auxiliaries of some samples, `samples x n`; NaN without an answer."""
+        answer, rules = self.answer, self._rules
+        columns = np.full((len(samples), len(rules.data.columns)), np.nan)
+        answered = answer.answered[samples]
+        some = samples[answered]
+        if len(some) and columns.shape[1]:
+            y = torch.from_numpy(answer.y).to(self.batch.dtype).double().numpy()
+            batch = Batch.of_arrays(self.batch.x.detach().numpy()[some], y[some])
+            columns[answered] = completion.complete(
+                rules,
+                batch,
+                answer.columns()[some],
+                answer.assignment[some],
+                max(1e-9, 2 * torch.finfo(self.batch.dtype).eps),
+            )
+        return columns
+
+    def load_into(self, model: Any, sample: int = 0) -> None:
+        """Put one sample's solution into the Pyomo model: everything that stands in the rules.
+
+        Inputs, outputs, auxiliaries, the indicators of Disjuncts and BooleanVars, by name, so that
+        rules that were loaded from a file do as well. Of a Disjunction the disjunct in `disjunct`
+        is true; those of an inactive rule are all false. Vars and BooleanVars that are fixed, and
+        Vars that stand in no rule, are left as they are.
+
+        Args:
+            model: the model that the rules were read from, or one with the same names.
+            sample: which one, counted over the flattened batch.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> from pyomo.gdp import Disjunction
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+            >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+            >>> gdpnet.project(rules, [[4.5], [6.0]]).load_into(m, sample=1)
+            >>> m.y.value, [d.indicator_var.value for d in m.gap.disjuncts]
+            (7.0, [False, True])
+        """
+        from gdpnet.rules.loading import load  # needs Pyomo
+
+        index = self._index(sample)
+        status = Status(int(self.answer.status[index]))
+        if not self.answer.answered[index]:
+            raise InputError(
+                f"sample: {sample} has no solution to load, it is {status.name}: {status.message}."
+            )
+        z = self._columns(np.array([index]))[0]
+        if np.isnan(z).any():
+            raise SolverError(
+                f"sample: HiGHS found no values of the auxiliaries of sample {sample}."
+            )
+        at = Batch.of_arrays(self.batch.x.detach().numpy()[[index]], z[None])
+        truth = completion.truth_values(self._rules, at, self.answer.assignment[index])
+        load(model, self._rules.data, at.x[0].tolist(), z.tolist(), truth.tolist())
+
+    def _index(self, sample: Any) -> int:
+        size = len(self.answer.y)
+        if not isinstance(sample, Integral) or not -size <= int(sample) < size:
+            raise InputError(f"sample: expected a whole number below {size}, got {sample!r}.")
+        return int(sample) % size
 
     @cached_property
     def info(self) -> ProjectionInfo:

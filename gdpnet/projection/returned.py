@@ -36,9 +36,6 @@ from gdpnet.solve.status import Status
 
 _ROUNDS = 8
 
-_ANSWERED = np.zeros(len(Status), dtype=bool)  # by status: y is said to satisfy the rules
-_ANSWERED[[Status.SATISFIED, Status.PROJECTED, Status.LIMIT]] = True
-
 
 def hold_strictly(request: Request, answer: Answer) -> Answer:
     """Make an answer hold without tolerance, where that can be had (`notes["strict"]`).
@@ -71,12 +68,10 @@ def hold_rounded(request: Request, answer: Answer) -> Answer:
     reach, settings, yhat = request.rules.cached(Reach), request.settings, request.yhat
     if reach.harmless(settings):
         return answer
-    size = np.abs(answer.y)
+    size = np.nan_to_num(np.abs(answer.columns()))
     # The search had to do with the prediction's size as well.
-    size = np.maximum(size, np.abs(yhat))
-    if answer.auxiliaries is not None:
-        size = np.concatenate([size, np.nan_to_num(np.abs(answer.auxiliaries))], 1)
-    at_risk = reach.at_risk(size, settings) & _ANSWERED[answer.status]
+    size[:, : yhat.shape[1]] = np.maximum(size[:, : yhat.shape[1]], np.abs(yhat))
+    at_risk = reach.at_risk(size, settings) & answer.answered
     if "strict" in answer.notes:
         at_risk &= ~answer.notes["strict"]
     if not at_risk.any():
@@ -122,7 +117,7 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
         some = samples[wrong]
         part = request.take(some)
         again = hold_rounded(part, Exact().solve(part))
-        good = _ANSWERED[again.status]
+        good = again.answered
         for name in ("y", "status", "value", "assignment"):
             getattr(answer, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0

@@ -439,12 +439,8 @@ def _shown(expression: Any) -> str:
     return f"'{text}'" if len(text) <= 80 else f"'{text[:77]}...'"
 
 
-class NonlinearError(RuleError):
-    """A term that is not linear in the variables."""
-
-
-def _nonlinear(expression: Any, owner: str) -> NonlinearError:
-    return NonlinearError(
+def _nonlinear(expression: Any, owner: str) -> RuleError:
+    return RuleError(
         f"{owner}: {_shown(expression)} is not linear in the variables. Rules are linear in the "
         "outputs and auxiliaries; split the rule into disjuncts, or bound the term linearly. "
         "If a Var in it is meant as an input, declare it as a mutable Param."

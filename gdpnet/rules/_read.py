@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -25,11 +26,14 @@ from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, 
 from gdpnet.ir.linear import LinearForm
 from gdpnet.ir.logic import ClauseWriter
 from gdpnet.rules._associations import binary_of, identity, known_value, representative
-from gdpnet.rules._expressions import ExpressionReader, NonlinearError
+from gdpnet.rules._expressions import ExpressionReader
 
 logger = logging.getLogger("gdpnet")
 
 SUFFIX = "active_when"
+
+CONTINUOUS = "continuous"
+"""As `outputs`: all continuous Vars that stand in rules or constraints."""
 
 _TRANSFORMED = re.compile(r"_pyomo_gdp_(\w+?)_reformulation(?:_\d+)?")
 
@@ -52,13 +56,37 @@ _PASSIVE = {
 
 def read(
     model: Any,
-    outputs: Sequence[Any],
+    outputs: Sequence[Any] | str,
     inputs: Sequence[Any] = (),
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
 ) -> RuleData:
     """Read a model; arguments as in `RuleModel`."""
+    reader = survey(model, outputs, inputs, input_bounds)
+    if not reader.obstacles:
+        return reader.data()
+    (_, first), *others = reader.obstacles
+    if not others:
+        raise first
+    count = len(others)
+    more = "1 more obstacle" if count == 1 else f"{count} more obstacles"
+    places = list(dict.fromkeys(component for component, _ in others))
+    listed = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
+    raise RuleError(f"{first} {more} ({listed}): gdpnet.check(model) lists all.") from first
+
+
+def survey(
+    model: Any,
+    outputs: Sequence[Any] | str,
+    inputs: Sequence[Any] = (),
+    input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+) -> Reader:
+    """A reader that went through the whole model; arguments as in `RuleModel`.
+
+    Raises:
+        RuleError: `model` is no model, or nested too deep. All else is among `obstacles`.
+    """
     try:
-        return _Reader(model, outputs, inputs, input_bounds).data()
+        return _survey(model, outputs, inputs, input_bounds)
     except RecursionError:
         raise RuleError(
             f"model '{model.name}': its Blocks, Disjunctions or formulas are nested too deep for "
@@ -66,20 +94,46 @@ def read(
         ) from None
 
 
-class _Reader:
+def _survey(model: Any, outputs: Any, inputs: Sequence[Any], input_bounds: Any) -> Reader:
+    if not isinstance(model, BlockData):
+        raise RuleError(
+            f"model: expected a Pyomo ConcreteModel or Block, got {type(model).__name__}."
+        )
+    if not model.is_constructed():
+        raise RuleError(
+            f"model '{model.name}' is not constructed. Use a ConcreteModel, or "
+            "create_instance() of the AbstractModel."
+        )
+    if isinstance(outputs, str) and outputs == CONTINUOUS:
+        met = Reader(model, (), inputs, input_bounds)
+        met.read()
+        outputs = met.continuous()
+    reader = Reader(model, outputs, inputs, input_bounds)
+    reader.require_outputs()
+    reader.read()
+    return reader
+
+
+class Reader:
+    """Reads a model once; what cannot be read is kept among `obstacles`, and reading goes on.
+
+    Args:
+        model: a model or Block that is constructed.
+        outputs: as in `RuleModel`.
+        inputs: as in `RuleModel`.
+        input_bounds: as in `RuleModel`.
+
+    Attributes:
+        ignored: names of the active Objectives.
+    """
+
     def __init__(
         self, model: Any, outputs: Sequence[Any], inputs: Sequence[Any], input_bounds: Any
     ) -> None:
-        if not isinstance(model, BlockData):
-            raise RuleError(
-                f"model: expected a Pyomo ConcreteModel or Block, got {type(model).__name__}."
-            )
-        if not model.is_constructed():
-            raise RuleError(
-                f"model '{model.name}' is not constructed. Use a ConcreteModel, or "
-                "create_instance() of the AbstractModel."
-            )
         self.model = model
+        self.ignored: list[str] = []
+        self._obstacles: dict[str, tuple[str, RuleError]] = {}  # by message: each is told once
+        self._incomplete = False
         self.expressions = ExpressionReader(
             self._column, self._input_column, self._boolean_of, self._fix_boolean
         )
@@ -90,15 +144,18 @@ class _Reader:
         self._column_of: dict[int, int] = {}
         self._variables: list[VarData] = []  # kept alive: `_column_of` is keyed by id
 
-        self.input_params = _expand(inputs, "inputs", _as_params)
+        self.input_params = self._expand(inputs, "inputs", _as_params)
         for param in self.input_params:
-            if param.model() is not model.model():
-                raise RuleError(
-                    f"inputs: Param '{param.name}' does not belong to the model '{model.name}'. "
-                    "Use Params of the model that holds the rules."
-                )
+            with self._obstacle(param.name):
+                if param.model() is not model.model():
+                    raise RuleError(
+                        f"inputs: Param '{param.name}' does not belong to the model "
+                        f"'{model.name}'. Use Params of the model that holds the rules."
+                    )
         self._input_of = {id(param): j for j, param in enumerate(self.input_params)}
-        self.input_bounds = self._read_input_bounds(input_bounds)
+        self.input_bounds: tuple[tuple[float, float], ...] = ()
+        with self._obstacle("input_bounds"):
+            self.input_bounds = self._read_input_bounds(input_bounds)
 
         self.booleans: list[_BooleanDraft] = []
         self._boolean_index: dict[int, int] = {}  # by the id of `identity`
@@ -109,27 +166,67 @@ class _Reader:
         self.rules: list[Rule] = []
         self._logic: list[tuple[Any, int, tuple[int, ...]]] = []
         self._disjuncts: dict[int, DisjunctionData] = {}
-        self._nonlinear: list[tuple[str, RuleError]] = []
 
-        variables = _expand(outputs, "outputs", _as_variables)
-        if not variables:
-            raise RuleError("outputs: expected at least one Var, got none.")
+        variables = self._expand(outputs, "outputs", _as_variables)
         for variable in variables:
-            self._new_column(variable, "outputs")
+            with self._obstacle(variable.name):
+                self._new_column(variable, "outputs")
         self.outputs = len(variables)
 
-        self._when = self._read_suffixes()
+        self._when: dict[int, tuple[Any, Any]] = {}
         self._used_conditions: set[int] = set()
 
-    def data(self) -> RuleData:
-        self._refuse_transformed()
+    @property
+    def obstacles(self) -> list[tuple[str, RuleError]]:
+        """Component and error of what cannot be read, in the order in which they were met."""
+        return list(self._obstacles.values())
+
+    @contextmanager
+    def _obstacle(self, component: str, structural: bool = False) -> Iterator[None]:
+        """What cannot be read inside becomes an obstacle, and reading goes on behind it.
+
+        Args:
+            component: where it stands.
+            structural: Disjuncts are not known behind it, so what names them is not judged.
+        """
+        try:
+            yield
+        except RuleError as error:
+            self._obstacles.setdefault(str(error), (component, error))
+            self._incomplete |= structural
+
+    def require_outputs(self) -> None:
+        """Make it an obstacle where there is no output."""
+        with self._obstacle("outputs"):
+            if not (self.outputs or self._obstacles):
+                raise RuleError("outputs: expected at least one Var, got none.")
+
+    def continuous(self) -> list[VarData]:
+        """The continuous Vars that were met in rules and constraints, in declaration order."""
+        met = {id(v) for v in self._variables if v.is_continuous()}
+        found: dict[int, VarData] = {}
+        everywhere: Any = {"descend_into": (pyo.Block, Disjunct)}
+        for variable in self.model.model().component_data_objects(pyo.Var, **everywhere):
+            if id(variable) in met:
+                found[id(variable)] = variable
+        return list(found.values())
+
+    def read(self) -> None:
+        """Go through the model."""
+        self._read_suffixes()
+        with self._obstacle(self.model.name):
+            self._refuse_transformed()
         self._region(self.model, -1, ())
-        self._refuse_nonlinear()
+        if self._incomplete:
+            return
         self._check_suffixes_used()
         self._check_orphans()
         self._write_logic()
         self._link_binaries()
         self._tie()
+
+    def data(self) -> RuleData:
+        """What was read, where nothing stood in the way."""
         return RuleData(
             inputs=tuple(param.name for param in self.input_params),
             input_bounds=self.input_bounds,
@@ -145,6 +242,41 @@ class _Reader:
 
     # ---- variables and inputs ------------------------------------------------------------
 
+    def _expand(
+        self, given: Any, what: str, expand: Callable[[Any], list[Any] | None]
+    ) -> list[Any]:
+        """Components and whole indexed components as one list of data, in the given order."""
+        found: list[Any] = []
+        seen: set[int] = set()
+        kind = {"outputs": "a Var", "inputs": "a mutable Param"}[what]
+        for item in self._listed(given, what):
+            with self._obstacle(getattr(item, "name", what)):
+                data = expand(item)
+                if data is None:
+                    raise RuleError(
+                        f"{what}: expected {kind}, got {_called(item)}.{_hint(item, what)}"
+                    )
+                for one in data:
+                    if id(one) in seen:
+                        raise RuleError(f"{what}: '{one.name}' is listed twice. List each once.")
+                    seen.add(id(one))
+                    found.append(one)
+        return found
+
+    def _listed(self, given: Any, what: str) -> list[Any]:
+        if hasattr(given, "ctype"):  # a single component instead of a list
+            return [given]
+        with self._obstacle(what):
+            if isinstance(given, str) and what == "outputs":
+                raise RuleError(
+                    f"outputs: expected a list of Vars, or {CONTINUOUS!r} for all continuous Vars "
+                    f"that stand in rules or constraints, got {given!r}."
+                )
+            if not isinstance(given, Iterable) or isinstance(given, str):
+                raise RuleError(f"{what}: expected a list of components, got {given!r}.")
+            return list(given)
+        return []
+
     def _column(self, variable: VarData, owner: str) -> int:
         column = self._column_of.get(id(variable))
         return self._new_column(variable, owner) if column is None else column
@@ -158,6 +290,12 @@ class _Reader:
         index = len(self.columns)
         self._column_of[id(variable)] = index
         self._variables.append(variable)
+        self.columns.append(Column(variable.name, -math.inf, math.inf))
+        with self._obstacle(variable.name):
+            self.columns[index] = self._column_with_bounds(variable)
+        return index
+
+    def _column_with_bounds(self, variable: VarData) -> Column:
         name = f"Var '{variable.name}'"
         if not (variable.is_continuous() or variable.is_integer() or variable.is_binary()):
             raise RuleError(
@@ -165,7 +303,6 @@ class _Reader:
                 "Binary or an interval of them; other sets are Disjunctions of equalities."
             )
         integer = not variable.is_continuous()
-        self.columns.append(Column(variable.name, -math.inf, math.inf, integer))
         if variable.fixed:  # only an output comes here fixed
             lower = upper = self.expressions.linear(variable, name).constant.number
         else:
@@ -182,8 +319,7 @@ class _Reader:
             lower, upper = math.ceil(lower - 1e-9), math.floor(upper + 1e-9)
             if lower > upper:
                 raise RuleError(f"{name}: no whole number lies within its bounds.")
-        self.columns[index] = Column(variable.name, float(lower), float(upper), integer)
-        return index
+        return Column(variable.name, float(lower), float(upper), integer)
 
     def _bound(self, variable: VarData, bound: Any, side: float, name: str) -> float:
         """A bound as a number; one that depends on the inputs becomes a global row instead."""
@@ -237,33 +373,36 @@ class _Reader:
 
     # ---- conditions ----------------------------------------------------------------------
 
-    def _read_suffixes(self) -> dict[int, tuple[Any, Any]]:
+    def _read_suffixes(self) -> None:
         """Component and condition of every entry of an `active_when` Suffix."""
-        when: dict[int, tuple[Any, Any]] = {}
         regions = self.model.block_data_objects(active=True, descend_into=(pyo.Block, Disjunct))
         for block in regions:
             suffix = block.component(SUFFIX)
             if suffix is None:
                 continue
-            if suffix.ctype is not pyo.Suffix:
-                raise RuleError(
-                    f"'{suffix.name}' is a {suffix.ctype.__name__}; the name '{SUFFIX}' is "
-                    "reserved for the Suffix that says when rules apply. Rename it."
-                )
-            for component, condition in suffix.items():
-                kind = getattr(component, "ctype", None)
-                if kind not in (Disjunction, pyo.Constraint, pyo.Block, pyo.LogicalConstraint):
+            with self._obstacle(suffix.name):
+                if suffix.ctype is not pyo.Suffix:
                     raise RuleError(
-                        f"{SUFFIX}: '{component}' is not a Disjunction, Constraint, "
-                        "LogicalConstraint or Block, so no condition can be put on it."
+                        f"'{suffix.name}' is a {suffix.ctype.__name__}; the name '{SUFFIX}' is "
+                        "reserved for the Suffix that says when rules apply. Rename it."
                     )
-                if id(component) in when:
-                    raise RuleError(
-                        f"{SUFFIX}: '{component.name}' has two conditions. Join them with "
-                        "pyo.land or pyo.lor."
-                    )
-                when[id(component)] = (component, condition)
-        return when
+                for component, condition in suffix.items():
+                    with self._obstacle(str(component)):
+                        self._add_entry(component, condition)
+
+    def _add_entry(self, component: Any, condition: Any) -> None:
+        kind = getattr(component, "ctype", None)
+        if kind not in (Disjunction, pyo.Constraint, pyo.Block, pyo.LogicalConstraint):
+            raise RuleError(
+                f"{SUFFIX}: '{component}' is not a Disjunction, Constraint, "
+                "LogicalConstraint or Block, so no condition can be put on it."
+            )
+        if id(component) in self._when:
+            raise RuleError(
+                f"{SUFFIX}: '{component.name}' has two conditions. Join them with "
+                "pyo.land or pyo.lor."
+            )
+        self._when[id(component)] = (component, condition)
 
     def _conditions_of(self, data: Any) -> tuple[int, ...]:
         """Conditions put on a component: on the data itself and on its container."""
@@ -274,7 +413,8 @@ class _Reader:
             if entry is None:
                 continue
             self._used_conditions.add(id(component))
-            found.append(self._add_condition(component.name, entry[1]))
+            with self._obstacle(component.name):
+                found.append(self._add_condition(component.name, entry[1]))
         return tuple(found)
 
     def _add_condition(self, owner: str, given: Any) -> int:
@@ -290,7 +430,9 @@ class _Reader:
     def _check_suffixes_used(self) -> None:
         for key, (component, _) in self._when.items():
             active = getattr(component, "active", True)
-            if key not in self._used_conditions and active and not _is_empty(component):
+            if key in self._used_conditions or not active or _is_empty(component):
+                continue
+            with self._obstacle(component.name):
                 raise RuleError(
                     f"{SUFFIX}: '{component.name}' is no active part of the model "
                     f"'{self.model.name}', so its condition would have no effect."
@@ -329,6 +471,7 @@ class _Reader:
                 if component.active:
                     logger.info("Objective '%s' is ignored: the distance to the prediction is "
                                 "what gdpnet minimises.", component.name)  # fmt: skip
+                    self.ignored.append(component.name)
                 continue
             if kind in _PASSIVE or (hasattr(component, "active") and not component.active):
                 continue
@@ -341,23 +484,21 @@ class _Reader:
                 pyo.Block: self._block,
             }.get(kind)
             if read is None:
-                raise _not_understood(component)
+                with self._obstacle(component.name):
+                    raise _not_understood(component)
+                continue
             for data in component.values():
                 if data.active:
-                    read(data, guard, conditions)
+                    with self._obstacle(data.name, structural=kind is not pyo.Constraint):
+                        read(data, guard, conditions)
 
     def _block(self, block: Any, guard: int, conditions: tuple[int, ...]) -> None:
         self._region(block, guard, conditions + self._conditions_of(block))
 
     def _constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
-        try:
-            forms = self.expressions.rows(data.expr, f"Constraint '{name}'")
-        except NonlinearError as error:
-            self._nonlinear.append((name, error))
-            return
-        rows = self._add_rows(forms, name)
         conditions = conditions + self._conditions_of(data)
+        rows = self._add_rows(self.expressions.rows(data.expr, f"Constraint '{name}'"), name)
         if not conditions:
             (self.global_rows if guard < 0 else self.booleans[guard].true_rows).extend(rows)
             return
@@ -366,17 +507,6 @@ class _Reader:
         self.booleans[boolean].true_rows += rows
         clause = Clause(name, (boolean + 1,), guard, conditions, Kind.CONDITIONAL)
         self._add_rule(clause, (0,))
-
-    def _refuse_nonlinear(self) -> None:
-        if not self._nonlinear:
-            return
-        (_, first), *others = self._nonlinear
-        if not others:
-            raise first
-        count = len(others)
-        more = "1 more Constraint is" if count == 1 else f"{count} more Constraints are"
-        listed = ", ".join(name for name, _ in others[:3]) + (", ..." if count > 3 else "")
-        raise RuleError(f"{first} {more} not linear either ({listed}).")
 
     def _refuse_transformed(self) -> None:
         """What Pyomo's transformations left has no rules: its disjuncts are rows with big-M."""
@@ -452,7 +582,9 @@ class _Reader:
             Disjunct, active=True, descend_into=(pyo.Block, Disjunct)
         )
         for disjunct in every:
-            if id(disjunct) not in self._disjuncts and not _below_inactive(disjunct, self.model):
+            if id(disjunct) in self._disjuncts or _below_inactive(disjunct, self.model):
+                continue
+            with self._obstacle(disjunct.name):
                 raise RuleError(
                     f"Disjunct '{disjunct.name}' is active but stands in no active Disjunction. "
                     "Deactivate it too, or add it to one."
@@ -532,16 +664,21 @@ class _Reader:
     def _write_logic(self) -> None:
         writer = ClauseWriter(self._new_helper)
         for data, guard, conditions in self._logic:
-            owner = f"LogicalConstraint '{data.name}'"
-            proposition = self.expressions.proposition(data.expr, owner)
-            # A proposition that names an indicator of an inactive rule is dropped.
-            for literal in _literals(proposition):
-                conditions += self._rule_conditions(abs(literal) - 1)
-            if guard >= 0:
-                self.booleans[guard].tied = True
-            said = list(writer.clauses(proposition, data.name))
-            conditions = tuple(dict.fromkeys(conditions))
-            self._add_proposition(len(self.clauses), data.name, said, guard, conditions)
+            with self._obstacle(data.name):
+                self._write_proposition(writer, data, guard, conditions)
+
+    def _write_proposition(
+        self, writer: ClauseWriter, data: Any, guard: int, conditions: tuple[int, ...]
+    ) -> None:
+        proposition = self.expressions.proposition(data.expr, f"LogicalConstraint '{data.name}'")
+        # A proposition that names an indicator of an inactive rule is dropped.
+        for literal in _literals(proposition):
+            conditions += self._rule_conditions(abs(literal) - 1)
+        if guard >= 0:
+            self.booleans[guard].tied = True
+        said = list(writer.clauses(proposition, data.name))
+        conditions = tuple(dict.fromkeys(conditions))
+        self._add_proposition(len(self.clauses), data.name, said, guard, conditions)
 
     def _add_proposition(
         self,
@@ -582,7 +719,10 @@ class _Reader:
     def _link_binaries(self) -> None:
         """Ties an indicator to its binary Var where that Var stands in a constraint."""
         for index, draft in enumerate(list(self.booleans)):
-            binary = None if draft.source is None else binary_of(draft.source)
+            binary = None
+            if draft.source is not None:
+                with self._obstacle(draft.source.name):
+                    binary = binary_of(draft.source)
             column = None if binary is None else self._column_of.get(id(binary))
             if column is None:
                 continue
@@ -654,29 +794,6 @@ def _literals(proposition: tuple[Any, ...]) -> Iterator[int]:
     for part in proposition[1:]:
         if isinstance(part, tuple):
             yield from _literals(part)
-
-
-def _expand(
-    given: Sequence[Any], what: str, expand: Callable[[Any], list[Any] | None]
-) -> list[Any]:
-    """Components and whole indexed components as one list of data, in the given order."""
-    if hasattr(given, "ctype"):  # a single component instead of a list
-        given = [given]
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        raise RuleError(f"{what}: expected a list of components, got {given!r}.")
-    found: list[Any] = []
-    seen: set[int] = set()
-    kind = {"outputs": "a Var", "inputs": "a mutable Param"}[what]
-    for item in given:
-        data = expand(item)
-        if data is None:
-            raise RuleError(f"{what}: expected {kind}, got {_called(item)}.{_hint(item, what)}")
-        for one in data:
-            if id(one) in seen:
-                raise RuleError(f"{what}: '{one.name}' is listed twice. List each once.")
-            seen.add(id(one))
-            found.append(one)
-    return found
 
 
 def _as_variables(item: Any) -> list[Any] | None:

@@ -19,6 +19,9 @@ from gdpnet.solve.status import Status
 
 Array = np.ndarray
 
+_ANSWERED = np.zeros(len(Status), dtype=bool)  # by status: y is said to satisfy the rules
+_ANSWERED[[Status.SATISFIED, Status.PROJECTED, Status.LIMIT]] = True
+
 
 class Settings(NamedTuple):
     """What holds for every batch that a projector sends.
@@ -151,7 +154,7 @@ class Answer(NamedTuple):
         nodes: of the search, or programs solved, (B,).
         solver: who finished, as index into `solvers`, (B,) int8.
         solvers: names, "none" being the first.
-        auxiliaries: (B, n - d), NaN where they are not known; None where none are.
+        auxiliaries: (B, n - d), NaN where they are not known.
         linearisation: the derivative at these very points, or None.
         notes: more about samples, (B, ...) each, that `Projection.info` shows by name.
     """
@@ -164,7 +167,7 @@ class Answer(NamedTuple):
     nodes: Array
     solver: Array
     solvers: tuple[str, ...]
-    auxiliaries: Array | None = None
+    auxiliaries: Array
     linearisation: Linearisation | None = None
     notes: Mapping[str, Array] = MappingProxyType({})
 
@@ -190,6 +193,15 @@ class Answer(NamedTuple):
         error = self.status == Status.ERROR
         rounding = self.notes.get("rounding")
         return error if rounding is None else error & (rounding == 0.0)
+
+    @property
+    def answered(self) -> Array:
+        """Samples whose y satisfies the rules, (B,) bool."""
+        return _ANSWERED[self.status]
+
+    def columns(self) -> Array:
+        """Outputs and auxiliaries, (B, n), NaN where they are not known."""
+        return np.concatenate([self.y, self.auxiliaries], 1)
 
     def noting(self, **notes: Array) -> Answer:
         """The same with more notes."""

@@ -36,11 +36,11 @@ def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False)
         tol: relative to `max(1, |b|, max|a|)` of a row.
         by_own_size: relative to `max(|b|, max|a|)` instead, as the exact engine has it.
     """
-    found = [_satisfied(_State(rules, piece, by_own_size), tol) for piece in _pieces(batch)]
+    found = [_satisfied(State(rules, piece, by_own_size), tol) for piece in _pieces(batch)]
     return torch.cat(found)
 
 
-def _satisfied(state: _State, tol: float) -> torch.Tensor:
+def _satisfied(state: State, tol: float) -> torch.Tensor:
     if state.rules.auxiliary_names:
         return _worst(*_with_auxiliaries(state)) <= tol
     holds = _worst(state.violation, state.globally) <= tol
@@ -52,12 +52,12 @@ def _satisfied(state: _State, tol: float) -> torch.Tensor:
 
 def measure(rules: Rules, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Violation of each rule, `batch x rules`, and global violation, `batch`, flat."""
-    found = zip(*(_measure(_State(rules, piece)) for piece in _pieces(batch)), strict=True)
+    found = zip(*(_measure(State(rules, piece)) for piece in _pieces(batch)), strict=True)
     violation, globally = map(torch.cat, found)
     return violation, globally
 
 
-def _measure(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+def _measure(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     if state.rules.auxiliary_names:
         return _with_auxiliaries(state)
     if state.rules.is_plain:
@@ -88,7 +88,7 @@ def holding(rules: Rules, batch: Batch, tol: float) -> np.ndarray:
     """
     if rules.auxiliary_names:
         return _holding_with_auxiliaries(rules, batch)
-    state = _State(rules, batch)
+    state = State(rules, batch)
     holds = (state.booleans <= tol).cpu().numpy()
     if not rules.is_plain:
         levels = torch.full((len(batch.y),), tol, dtype=torch.float64)
@@ -103,7 +103,7 @@ def each(rules: Rules, batch: Batch, tol: float) -> np.ndarray:
 
     For outputs that break a rule, so that no truth values fit together; auxiliaries are taken at 0.
     """
-    return (_State(rules, batch).booleans <= tol).cpu().numpy()
+    return (State(rules, batch).booleans <= tol).cpu().numpy()
 
 
 def _holding_with_auxiliaries(rules: Rules, batch: Batch) -> np.ndarray:
@@ -117,7 +117,7 @@ def _holding_with_auxiliaries(rules: Rules, batch: Batch) -> np.ndarray:
     return holds
 
 
-class _State:
+class State:
     """Residuals of a batch, with auxiliaries at 0."""
 
     def __init__(self, rules: Rules, batch: Batch, by_own_size: bool = False) -> None:
@@ -180,6 +180,16 @@ class _State:
         solved = [self._solve(tuple(row)) for row in different.tolist()]
         return [solved[k] for k in which.tolist()]
 
+    def clauses_at(self, level: float) -> list[tuple[int, ...]]:
+        """What the truth values of a single sample have to satisfy at a level."""
+        may = self.booleans[0] <= level
+        may_not = [
+            all(float(self.residual[0, row]) <= level for row in boolean.false_rows)
+            for boolean in self.rules.data.booleans
+        ]
+        active = self.evaluated.clauses[0].tolist()
+        return self._clauses(tuple(may.tolist()), tuple(may_not), tuple(active))
+
     def _solve(self, pattern: tuple[bool, ...]) -> dict[int, bool] | None:
         """Truth values for what may be true, what may be false and which clauses apply."""
         if pattern not in self._solved:
@@ -220,7 +230,7 @@ def _is_tied(rules: Rules, clause: Clause) -> bool:
     return clause.logic or guard_tied or tied
 
 
-def _with_auxiliaries(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     rules, data = state.rules, state.rules.data
     auxiliary = {
         i for i, row in enumerate(data.rows) if any(c >= data.outputs for c, _ in row.terms)

@@ -264,6 +264,10 @@ def unusable_coefficient() -> None:
     gdpnet.project(read(m), torch.zeros(2, 2), torch.tensor([[20.0], [0.0]]))
 
 
+def nothing_to_load() -> None:
+    gdpnet.project(out_of_reach(), [[4.5]]).load_into(gap())
+
+
 def unknown_choice() -> None:
     gdpnet.project(hot_rules(), YHAT, X, on_conflict="ignore")
 
@@ -447,6 +451,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.InputError, integers),
     (gdpnet.InputError, not_a_number),
     (gdpnet.InputError, unusable_coefficient),
+    (gdpnet.InputError, nothing_to_load),
     (gdpnet.InputError, unknown_choice),
     (gdpnet.InputError, unknown_gradient),
     (gdpnet.InputError, solver_of_another_relaxation),

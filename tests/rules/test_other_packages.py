@@ -47,7 +47,8 @@ def test_a_model_that_is_not_discretised_is_told_how() -> None:
     assert str(caught.value) == (
         "'t' is a ContinuousSet, which gdpnet does not understand. Discretise it first: "
         "pyo.TransformationFactory('dae.finite_difference') or "
-        "pyo.TransformationFactory('dae.collocation'), .apply_to(model)."
+        "pyo.TransformationFactory('dae.collocation'), .apply_to(model). "
+        "1 more obstacle (dx): gdpnet.check(model) lists all."
     )
 
 
@@ -168,9 +169,9 @@ def test_a_transformed_part_is_rows() -> None:
     ("count", "said"),
     [
         (1, None),
-        (2, "1 more Constraint is not linear either (c[1])."),
-        (4, "3 more Constraints are not linear either (c[1], c[2], c[3])."),
-        (9, "8 more Constraints are not linear either (c[1], c[2], c[3], ...)."),
+        (2, "1 more obstacle (c[1]): gdpnet.check(model) lists all."),
+        (4, "3 more obstacles (c[1], c[2], c[3]): gdpnet.check(model) lists all."),
+        (9, "8 more obstacles (c[1], c[2], c[3], ...): gdpnet.check(model) lists all."),
     ],
 )
 def test_nonlinear_rows_are_counted(count: int, said: str | None) -> None:
@@ -181,5 +182,5 @@ def test_nonlinear_rows_are_counted(count: int, said: str | None) -> None:
         gdpnet.RuleModel(m, outputs=[m.y])
     text = str(caught.value)
     assert text.startswith("Constraint 'c[0]': 'y[0]*y[1]' is not linear in the variables.")
-    assert ("not linear either" in text) == (said is not None)
+    assert ("more obstacle" in text) == (said is not None)
     assert said is None or text.endswith(said)

@@ -209,12 +209,10 @@ def finish(
         answer.nodes[index] += found.nodes
         answer.solver[index] = code
         answer.assignment[index] = 0
-        if answer.auxiliaries is not None:
-            answer.auxiliaries[index] = np.nan
+        answer.auxiliaries[index] = np.nan
         if found.point is not None:
             vertices.append(index)
-            if answer.auxiliaries is not None:
-                answer.auxiliaries[index] = found.point[len(found.y) :]
+            answer.auxiliaries[index] = found.point[len(found.y) :]
         if found.status is Status.CONFLICT and settings.nearest:
             at = Batch.of_arrays(request.x[[index]], answer.y[[index]])
             answer.assignment[index] = existence.each(rules, at, 1e-6)[0]

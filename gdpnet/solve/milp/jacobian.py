@@ -41,9 +41,8 @@ class ActiveJacobian(Linearisation):
     def __init__(self, request: Request, answer: Answer, samples: Array) -> None:
         self._rules, self._x, self._yhat = request.rules, request.x, request.yhat
         self._samples = samples[answer.status[samples] == Status.PROJECTED]
-        assert answer.auxiliaries is not None
         # Copies: what is returned may be moved later, by rounding for one.
-        self._points = np.concatenate([answer.y, answer.auxiliaries], 1)[self._samples]
+        self._points = answer.columns()[self._samples]
         self._assignment = answer.assignment[self._samples]
         self._limited = answer.status == Status.LIMIT
 
