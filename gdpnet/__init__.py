@@ -3,32 +3,11 @@
 import contextlib
 import logging
 
-from gdpnet import nn
+from gdpnet import errors, nn, plan, plot, proof
 from gdpnet.convexify import Plan
-from gdpnet.errors import (
-    ConflictError,
-    ConflictWarning,
-    GdpnetError,
-    IdentityGradientWarning,
-    InputError,
-    ModelFileError,
-    RuleError,
-    SolverError,
-    ZeroGradientWarning,
-)
+from gdpnet.errors import GdpnetError
 from gdpnet.nn import ProjectionLayer
-from gdpnet.plan.graph import interaction_graph
-from gdpnet.plan.planner import plan_basic_steps
-from gdpnet.plot import (
-    plot_lifted,
-    plot_region,
-    plot_rule_graph,
-    plot_satisfaction,
-    plot_sizes,
-)
-from gdpnet.proof import Certificate, Verdict, certify, verify
 from gdpnet.rules import (
-    Formula,
     RuleModel,
     all_of,
     any_of,
@@ -42,7 +21,7 @@ from gdpnet.rules import (
     rule,
 )
 from gdpnet.sensitivity import QP, Mixed, StraightThrough, Vertex
-from gdpnet.solve import Projection, ProjectionInfo, Status, project, warmup
+from gdpnet.solve import Projection, Status, project, warmup
 
 # The function, not the package of the same name, is the public name. A machine that only runs saved
 # rules has no Pyomo, and no function either.
@@ -55,48 +34,31 @@ logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
 __all__ = [
     "QP",
-    "Certificate",
-    "ConflictError",
-    "ConflictWarning",
-    "Formula",
     "GdpnetError",
-    "IdentityGradientWarning",
-    "InputError",
     "Mixed",
-    "ModelFileError",
     "Plan",
     "Projection",
-    "ProjectionInfo",
     "ProjectionLayer",
-    "RuleError",
     "RuleModel",
-    "SolverError",
     "Status",
     "StraightThrough",
-    "Verdict",
     "Vertex",
-    "ZeroGradientWarning",
     "all_of",
     "any_of",
-    "certify",
     "check",
     "convexify",
+    "errors",
     "implies",
-    "interaction_graph",
     "load_rules",
     "maximum",
     "minimum",
     "nn",
     "none_of",
-    "plan_basic_steps",
-    "plot_lifted",
-    "plot_region",
-    "plot_rule_graph",
-    "plot_satisfaction",
-    "plot_sizes",
+    "plan",
+    "plot",
     "project",
+    "proof",
     "relu",
     "rule",
-    "verify",
     "warmup",
 ]

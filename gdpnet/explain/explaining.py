@@ -25,10 +25,10 @@ _AT = 1e-7
 _EXACT = SOLVER_NAMES.index("exact")
 
 
-def explain(rules: RuleModel, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
+def explain(rules: RuleModel, yhat: Any, x: Any, weights: Any) -> list[Explanation]:
     """One explanation for each sample of the flattened batch."""
     p = project(rules, yhat, x, weights=weights)
-    told = _Teller(rules, p, weights_of(weights, rules)[0], rules.violation(x, yhat))
+    told = _Teller(rules, p, weights_of(weights, rules)[0], rules.violation(yhat, x))
     return [told.sample(i) for i in range(len(told.y))]
 
 

@@ -24,7 +24,7 @@ class ProjectionLayer(nn.Module):
 
     Args:
         rules: the rules.
-        relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"auto"`.
+        relaxation: `"dnf"` (exact), `"cnf"`, a `Plan`, or `"adaptive"`.
         solver: see `gdpnet.project`.
         gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
             `gdpnet.sensitivity`; see `docs/gradients.md` for how to choose. Without numba `"auto"`

@@ -41,7 +41,7 @@ def complete(
     z[:, :d] = y
     if d == len(columns):
         return z
-    holds = _over_all_columns(rules).satisfied(batch.x, z, tol).numpy()
+    holds = _over_all_columns(rules).satisfied(z, batch.x, tol).numpy()
     evaluated = rules.evaluate(batch.x)
     for i in np.flatnonzero(~holds):
         sample = Sample.of(rules, evaluated, int(i))
@@ -79,7 +79,7 @@ def truth_values(rules: RuleModel, at: Batch, assignment: Array) -> Array:
     """
     data = rules.data
     everything = _over_all_columns(rules)
-    each, globally = everything.measure(at.x, at.y)
+    each, globally = everything.measure(at.y, at.x)
     level = max(float(globally), float(each.max()) if each.numel() else 0.0)
     level = level * (1 + 1e-9) + 1e-9
     state = State(everything, at)

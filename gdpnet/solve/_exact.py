@@ -113,7 +113,7 @@ def warmup(relaxations: bool = False) -> None:
     if relaxations:
         from gdpnet.solve import _relaxed
 
-        _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "dense")
+        _relaxed.solve(rules, x, yhat, invalid, options, True, Plan.cnf(), "extended")
 
 
 def instantiate(rules: RuleModel, x: Array, invalid: Array, mark: bool) -> Instance:
@@ -229,7 +229,7 @@ def _forgive_rounding(
         return
     assert results.instance is not None
     again = engine.project(
-        results.instance.take(failed), yhat[failed], options._replace(lost=LOST, tie="vertex")
+        results.instance.take(failed), yhat[failed], options._replace(lost=LOST, tie="first")
     )
     found = again.status == SOLVED
     own = failed[found]

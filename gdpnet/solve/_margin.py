@@ -49,7 +49,7 @@ class Loosened:
         margin = _MARGIN * instance.scale(self.rules.table)
         loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]
-        plain = options._replace(tie="vertex", weights=np.ones(d), detailed=False)
+        plain = options._replace(tie="first", weights=np.ones(d), detailed=False)
         return self.engine.project(loose, yhat / self.unit[:d], plain)
 
 

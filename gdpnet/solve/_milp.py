@@ -98,7 +98,7 @@ def solve(
     usable = np.flatnonzero(~invalid)
     if len(usable):
         batch = Batch.of_arrays(x[usable], yhat[usable])
-        holds = rules.satisfied(batch.x, batch.y, acceptance(rules, options)).numpy()
+        holds = rules.satisfied(batch.y, batch.x, acceptance(rules, options)).numpy()
         holds &= (batch.y.numpy() == whole_outputs(rules, batch.y.numpy())).all(1)
         accepted, rest = usable[holds], usable[~holds]
         if len(accepted):

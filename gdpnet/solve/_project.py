@@ -20,9 +20,9 @@ def project(
     relaxation: str | Plan = "dnf",
     solver: str = "auto",
     gradient: Any = None,
-    forward: str = "vertex",
+    forward: str = "exact",
     weights: Any = None,
-    tie: str = "vertex",
+    tie: str = "first",
     strict: bool = False,
     node_limit: int = NODE_LIMIT,
     time_limit: float | None = None,
@@ -43,24 +43,24 @@ def project(
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`: a partial
             DNF, the rules of a cluster merged by basic steps. For the last two `value` is a
             lower bound on the exact distance, and y may break rules: status RELAXED, and
-            `disjunct` is -1 for the rules that are broken. `"auto"`: CNF first, then basic steps on
-            broken rules, round by round, until all rules hold: the exact answer, or RELAXED where
-            too many products would have to be written down (`info.rounds` counts).
+            `disjunct` is -1 for the rules that are broken. `"adaptive"`: CNF first, then basic
+            steps on broken rules, round by round, until all rules hold: the exact answer, or
+            RELAXED where too many products would have to be written down (`info.rounds` counts).
         solver: `"exact"`: the exact engine; `"milp"`: a mixed-integer program by HiGHS for each
             sample, slow and certain; `"milp:gurobi"`: by Gurobi. For relaxations written out as a
-            linear program: `"dense"`: the engine's own simplex, or where the program is large
+            linear program: `"extended"`: the engine's own simplex, or where the program is large
             HiGHS on a compact form of it; `"highs"`: HiGHS on the program that the Pyomo chain
             writes, kept, with coefficients changed in place, `"gurobi"` likewise. Those two start
             from the last basis, so where several points are equally near, which one they give may
             depend on the samples before. `"auto"`: the exact engine for the DNF (MILP without
-            numba), dense for the others (HiGHS without numba).
+            numba), `"extended"` for the others (HiGHS without numba).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.sensitivity`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
-        forward: `"vertex"`: y is the nearest point. `"qp"`: y is the point of the regularised
+        forward: `"exact"`: y is the nearest point. `"qp"`: y is the point of the regularised
             program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
-        tie: which point where several are equally near in l1. `"vertex"`: a vertex of the nearest
+        tie: which point where several are equally near in l1. `"first"`: a vertex of the nearest
             set, always the same one, chosen by the order of outputs and rules. `"least_norm"`: of
             all nearest points of all combinations of disjuncts the one with the least
             `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly

@@ -36,7 +36,7 @@ TOLERANCE = {
 }
 
 # Solvers of a relaxation that is written out as a linear program, and those of the DNF itself.
-_WRITTEN_OUT = ("dense", "highs", "gurobi")
+_WRITTEN_OUT = ("extended", "highs", "gurobi")
 _SOLVERS = ("auto", "exact", "milp", "milp:gurobi", *_WRITTEN_OUT)
 
 _MARK = " Mend them, or pass on_invalid='mark' to have only those rows marked."
@@ -61,9 +61,9 @@ class Projector:
         relaxation: str | Plan = "dnf",
         solver: str = "auto",
         gradient: Any = None,
-        forward: str = "vertex",
+        forward: str = "exact",
         weights: Any = None,
-        tie: str = "vertex",
+        tie: str = "first",
         strict: bool = False,
         node_limit: int = NODE_LIMIT,
         time_limit: float | None = None,
@@ -74,10 +74,10 @@ class Projector:
         if not isinstance(rules, RuleModel):
             raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
         check_choice("solver", solver, _SOLVERS)
-        check_choice("forward", forward, ("vertex", "qp"))
+        check_choice("forward", forward, ("exact", "qp"))
         check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
         check_choice("on_invalid", on_invalid, ("raise", "mark"))
-        check_choice("tie", tie, ("vertex", "least_norm"))
+        check_choice("tie", tie, ("first", "least_norm"))
         check_count("node_limit", node_limit)
         check_seconds("time_limit", time_limit)
         check_count("threads", threads, none=True)
@@ -89,16 +89,16 @@ class Projector:
         if without:
             _refuse_without_numba(solver, tie, strict, forward)
         if self.plan is not None or solver not in ("auto", "exact"):
-            for keyword, chosen, usual in (("tie", tie, "vertex"), ("strict", strict, False)):
+            for keyword, chosen, usual in (("tie", tie, "first"), ("strict", strict, False)):
                 if chosen != usual:
                     raise InputError(
                         f"{keyword}: only the exact engine knows {keyword}={chosen!r}, not "
                         f"relaxation={relaxation!r} with solver={solver!r}."
                     )
-        if forward == "qp" and (strict or tie != "vertex"):
+        if forward == "qp" and (strict or tie != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.sensitivity: Any = None
-        if gradient is not None or forward != "vertex":
+        if gradient is not None or forward != "exact":
             self.sensitivity = _sensitivity(gradient, forward)
             if without:
                 written_out = self.plan is not None
@@ -182,9 +182,9 @@ class Projector:
         rules, solver = self.rules, self.solver
         if self.plan is not None:
             if solver == "auto":
-                solver = "dense" if _exact.AVAILABLE else "highs"
+                solver = "extended" if _exact.AVAILABLE else "highs"
             merged = None if self.relaxation == "dnf" else self.plan  # all that hangs together
-            adaptive = self.relaxation == "auto"
+            adaptive = self.relaxation == "adaptive"
             return _relaxed.solve(rules, x, yhat, invalid, options, mark, merged, solver, adaptive)
         if solver == "auto":
             solver = "exact" if _exact.AVAILABLE else "milp"
@@ -247,7 +247,7 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
     if isinstance(relaxation, Plan):
         plan = relaxation
     else:
-        check_choice("relaxation", relaxation, ("dnf", "cnf", "auto"))
+        check_choice("relaxation", relaxation, ("dnf", "cnf", "adaptive"))
         if relaxation == "dnf" and solver not in _WRITTEN_OUT:
             return None
         plan = Plan.dnf(rules) if relaxation == "dnf" else Plan.cnf()
@@ -261,13 +261,13 @@ def _plan(rules: RuleModel, relaxation: Any, solver: str) -> Plan | None:
 
 def _refuse_without_numba(solver: str, tie: str, strict: bool, forward: str) -> None:
     """Raise where a keyword asks for what only numba's kernels can do."""
-    instead = {"exact": "milp", "dense": "highs"}
+    instead = {"exact": "milp", "extended": "highs"}
     if solver in instead:
         raise SolverError(
             f"solver={solver!r} needs numba, which is not installed. Install it, or use "
             f"solver={instead[solver]!r}."
         )
-    keywords = (("tie", tie, "vertex"), ("strict", strict, False), ("forward", forward, "vertex"))
+    keywords = (("tie", tie, "first"), ("strict", strict, False), ("forward", forward, "exact"))
     for keyword, chosen, usual in keywords:
         if chosen != usual:
             raise SolverError(

@@ -140,7 +140,7 @@ class RelaxedBatch:
         y = self.start[samples]
         rest = ~np.array(self.layouts.contradictory)[numbers]
         for solver, chosen in self._solvers(numbers, rest):
-            run = self._dense if solver == "dense" else partial(self._written_out, solver)
+            run = self._dense if solver == "extended" else partial(self._written_out, solver)
             results.solver[samples[chosen]] = SOLVER_NAMES.index(solver)
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == SOLVED
@@ -151,11 +151,11 @@ class RelaxedBatch:
 
     def _solvers(self, numbers: Array, rest: Array) -> list[tuple[str, Array]]:
         """Which samples each solver gets; what is too large for the dense one goes to HiGHS."""
-        if self.solver != "dense":
+        if self.solver != "extended":
             return [(self.solver, rest)] if rest.any() else []
         wanted = numbers[rest]
         small = self._small(wanted[distinct(wanted)[0]])
-        split = (("dense", rest & small[numbers]), ("highs", rest & ~small[numbers]))
+        split = (("extended", rest & small[numbers]), ("highs", rest & ~small[numbers]))
         return [(solver, chosen) for solver, chosen in split if chosen.any()]
 
     @property
@@ -216,7 +216,7 @@ class RelaxedBatch:
         outcome = np.zeros(len(samples), dtype=np.int8)
         kept: dict[tuple[int, str, bool], WrittenOut] = self.rules.kept("written out", lambda _: {})
         # Who names a solver gets the program that the Pyomo chain writes.
-        compact = self.solver == "dense"
+        compact = self.solver == "extended"
 
         def work(job: tuple[int, Array]) -> None:
             number, own = job
@@ -257,7 +257,7 @@ class RelaxedBatch:
         if self.rules.is_plain:
             return self.violation[samples] > _SATISFIED
         batch = Batch.of_arrays(self.x[samples], self.results.y[samples])
-        return (self.rules.violation(batch.x, batch.y) > _SATISFIED).numpy()
+        return (self.rules.violation(batch.y, batch.x) > _SATISFIED).numpy()
 
 
 def judge(
@@ -293,10 +293,10 @@ def judge(
         results.status[samples[~held]] = Status.RELAXED
         return held
     batch = Batch.of_arrays(x[samples], results.y[samples])
-    holds = rules.satisfied(batch.x, batch.y, tol).numpy()
+    holds = rules.satisfied(batch.y, batch.x, tol).numpy()
     results.status[samples[~holds]] = Status.RELAXED
     if violation is not None and rules.is_plain:
-        violation[samples] = rules.violation(batch.x, batch.y).numpy()
+        violation[samples] = rules.violation(batch.y, batch.x).numpy()
     for group, look in ((samples[holds], _existence.holding), (samples[~holds], _existence.each)):
         if len(group):
             part = Batch.of_arrays(x[group], results.y[group])

@@ -23,7 +23,7 @@ NODE_LIMIT = 100_000
 ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)
 """Statuses of outputs that satisfy the rules."""
 
-SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "dense", "highs", "gurobi")
+SOLVER_NAMES = ("none", "exact", "milp", "milp:gurobi", "extended", "highs", "gurobi")
 """Solvers by the code they have in `Results.solver`."""
 
 
@@ -37,7 +37,7 @@ class Options(NamedTuple):
         time_limit: seconds for a sample, or None.
         threads: or None to choose.
         nearest: where rules contradict, break them as little as possible.
-        tie: "vertex" or "least_norm".
+        tie: "first" or "least_norm".
         lost: what adding up a row may lose of its terms beside large predictions, relative.
         detailed: keep the exact engine's final dictionaries, for derivatives.
         dtype: type of the caller's predictions.
@@ -49,7 +49,7 @@ class Options(NamedTuple):
     time_limit: float | None = None
     threads: int | None = None
     nearest: bool = False
-    tie: str = "vertex"
+    tie: str = "first"
     lost: float = 0.0
     detailed: bool = False
     dtype: torch.dtype = torch.float64

@@ -110,7 +110,7 @@ def _broken_otherwise(
     """The same for points of other solvers, whose auxiliaries are not known."""
     rounded = torch.from_numpy(results.y[samples]).to(options.dtype).double().numpy()
     batch = Batch.of_arrays(x[samples], rounded)
-    each, globally = rules.measure(batch.x, batch.y)
+    each, globally = rules.measure(batch.y, batch.x)
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
     wrong = violation > options.tolerance
     results.y[samples] = rounded

@@ -287,7 +287,7 @@ class ProjectionInfo:
 
     @cached_property
     def rounds(self) -> torch.Tensor | None:
-        """Rounds of basic steps that relaxation="auto" took, `...`; else None."""
+        """Rounds of basic steps that relaxation="adaptive" took, `...`; else None."""
         rounds = self._results.rounds
         return None if rounds is None else self._projection._tensor(rounds)
 
@@ -295,7 +295,7 @@ class ProjectionInfo:
     def sizes(self) -> Sizes | None:
         """Sizes of the largest relaxation of the batch; None where none was written out.
 
-        In the form that `gdpnet.convexify` writes. With relaxation="auto" of the last round.
+        In the form that `gdpnet.convexify` writes. With relaxation="adaptive" of the last round.
         """
         if self._results.layout is None:
             return None
