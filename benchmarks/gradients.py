@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer seeds and steps")
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     seeds, steps = (2, 200) if quick else (5, 1000)
     tasks = {
         f"cooling, {protocol}, shifted MSE x 1e-3": partial(cooling, steps=steps, protocol=protocol)
@@ -191,7 +191,7 @@ def main() -> None:
         f"simplex, {tie}, {protocol}, accuracy %": partial(
             simplex, steps=steps // 2, tie=tie, protocol=protocol
         )
-        for tie in ("vertex", "least_norm")
+        for tie in ("first", "least_norm")
         for protocol in ("from scratch", "fine-tuned")
     }
     for title, task in tasks.items():

@@ -119,7 +119,7 @@ def beside_cvxpylayers() -> None:
         counts[patterns.sum(1) != count] = 0
         chosen = int(counts.argmax())
         samples = (which == chosen).nonzero().flatten()
-        outside = ~rules.satisfied(x[samples], yhat[samples])
+        outside = ~rules.satisfied(yhat[samples], x[samples])
         samples = samples[outside][:256]
         pattern = patterns[chosen].tolist()
         on = [r for r, yes in enumerate(pattern) if yes]
@@ -158,7 +158,7 @@ def beside_cvxpylayers() -> None:
                     print(f"  {title} {name:26s} failed: {type(error).__name__}: {error}"[:110])
                     continue
                 best = best or both
-                broken = 1 - rules.satisfied(xs, y.detach(), 1e-4).double().mean()
+                broken = 1 - rules.satisfied(y.detach(), xs, 1e-4).double().mean()
                 note = ""
                 if name.endswith("QP"):
                     leaf.grad = None
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer steps")
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     overhead()
     relaxations()
     training()

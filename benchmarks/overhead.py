@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the tables to this file as well")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     gdpnet.warmup()
     task = Task(load_model(MODELS / "cooling"))
     methods(task, 40 if arguments.quick else 200)

@@ -184,7 +184,7 @@ def compare(problem: Problem, budgets: Sequence[int]) -> list[dict[str, Measured
     rows = []
     for budget in budgets:
         start = time.perf_counter()
-        plan = gdpnet.plan_basic_steps(rules, budget, x if rules.input_names else None, yhat)
+        plan = gdpnet.plan.choose(rules, budget, yhat, x if rules.input_names else None)
         taken = time.perf_counter() - start
         if plan.exact:
             report.say(f"| {budget} | exact | | | | all rules | {taken:.1f} |")

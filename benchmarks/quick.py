@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--store", action="store_true", help="write the ratios of this tree")
     store = parser.parse_args().store
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     gdpnet.warmup()
     measured = pairs()
     now = ratios(measured)

@@ -114,7 +114,8 @@ def solvers(batch: int) -> None:
     report.say(f"| | {' | '.join(titles)} |")
     report.say("|---|---|---|---|---|")
     table: dict[str, list[float | None]] = {
-        name: [] for name in ("HiGHS cold", "HiGHS in place", "Gurobi in place", "dense", "exact")
+        name: []
+        for name in ("HiGHS cold", "HiGHS in place", "Gurobi in place", "extended", "exact")
     }
     for plan in (Plan.cnf(), THREE):
         for split in ("iid", "ood"):
@@ -126,7 +127,7 @@ def solvers(batch: int) -> None:
             for name, solver, count in (
                 ("HiGHS in place", "highs", few),
                 ("Gurobi in place", "gurobi", few),
-                ("dense", "dense", batch),
+                ("extended", "extended", batch),
             ):
                 call = _projector(rules, yhat[:count], x[:count], relaxation=plan, solver=solver)
                 try:
@@ -144,7 +145,7 @@ def solvers(batch: int) -> None:
     for name, times in table.items():
         cells = []
         for k, taken in enumerate(times):
-            base = {"HiGHS in place": "HiGHS cold", "dense": "HiGHS in place"}.get(name)
+            base = {"HiGHS in place": "HiGHS cold", "extended": "HiGHS in place"}.get(name)
             ratio = f" ({table[base][k] / taken:.1f} times)" if base and taken else ""
             cells.append(f"{1e6 * taken:.1f}{ratio}" if taken else "no licence")
         report.say(f"| {name} | {' | '.join(cells)} |")
@@ -160,7 +161,7 @@ def broken_samples(
     """Samples with a rule or global constraint broken, which need a program."""
     x = model.sample(3 * count, split=split, seed=0)[0]
     yhat = torch.from_numpy(np.random.default_rng(0).uniform(0, 1, (3 * count, 3)))
-    broken = (~rules.satisfied(x, yhat, 1e-9)).nonzero().flatten()[:count]
+    broken = (~rules.satisfied(yhat, x, 1e-9)).nonzero().flatten()[:count]
     assert len(broken) == count
     return x[broken], yhat[broken]
 

@@ -32,8 +32,8 @@ def main() -> None:
     print(f"{'build':>12}  {median_ms(model.build):9.1f} ms")
     for name, call in {
         "active": lambda: rules.active(x),
-        "satisfied": lambda: rules.satisfied(x, y),
-        "violation": lambda: rules.violation(x, y),
+        "satisfied": lambda: rules.satisfied(y, x),
+        "violation": lambda: rules.violation(y, x),
     }.items():
         ms = median_ms(call)
         print(f"{name:>12}  {ms:9.1f} ms  {ms * 1e-3 * per_sample:8.3f} us a sample")

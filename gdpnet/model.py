@@ -61,7 +61,7 @@ class RuleModel(Rules):
         >>> x = torch.tensor([[20.0], [30.0]])
         >>> rules.active(x).tolist()
         [[False], [True]]
-        >>> rules.satisfied(x, torch.tensor([[0.1, 0.1], [0.1, 0.1]])).tolist()
+        >>> rules.satisfied(torch.tensor([[0.1, 0.1], [0.1, 0.1]]), x).tolist()
         [True, False]
     """
 
@@ -101,14 +101,14 @@ class RuleModel(Rules):
                 rules[:, column] &= hold[:, condition]
         return batch.restore(rules)
 
-    def satisfied(self, x: Any, y: Any, tol: float = 1e-6) -> torch.Tensor:
+    def satisfied(self, y: Any, x: Any = None, tol: float = 1e-6) -> torch.Tensor:
         """Whether active rules, propositions, global constraints and bounds hold together.
 
         With auxiliaries: for some value of theirs.
 
         Args:
-            x: inputs, `... x p`, or None where there are none.
             y: outputs, `... x d`.
+            x: inputs, `... x p`, or None where there are none.
             tol: absolute, after a row was scaled by `max(1, |b|, max|a|)`.
 
         Returns:
@@ -119,20 +119,20 @@ class RuleModel(Rules):
         batch = self._batch(x, y)
         return batch.restore(existence.satisfied(self, batch, tol))
 
-    def violation(self, x: Any, y: Any) -> torch.Tensor:
+    def violation(self, y: Any, x: Any = None) -> torch.Tensor:
         """How far each rule is from holding.
 
         Args:
-            x: inputs, `... x p`, or None where there are none.
             y: outputs, `... x d`.
+            x: inputs, `... x p`, or None where there are none.
 
         Returns:
             `... x rules`: least over the disjuncts of the largest scaled residual of their rows;
             0 where the rule holds or is inactive.
         """
-        return self.measure(x, y)[0]
+        return self.measure(y, x)[0]
 
-    def global_violation(self, x: Any, y: Any) -> torch.Tensor:
+    def global_violation(self, y: Any, x: Any = None) -> torch.Tensor:
         """Largest scaled residual of global constraints, bounds and integrality.
 
         Also what no single rule explains: where every rule holds by itself but not together (the
@@ -140,20 +140,20 @@ class RuleModel(Rules):
         `satisfied(tol)` means that this and all of `violation` are at most `tol`.
 
         Args:
-            x: inputs, `... x p`, or None where there are none.
             y: outputs, `... x d`.
+            x: inputs, `... x p`, or None where there are none.
 
         Returns:
             `...`.
         """
-        return self.measure(x, y)[1]
+        return self.measure(y, x)[1]
 
-    def measure(self, x: Any, y: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def measure(self, y: Any, x: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """`violation` and `global_violation` at once: logic and auxiliaries are searched for both.
 
         Args:
-            x: inputs, `... x p`, or None where there are none.
             y: outputs, `... x d`.
+            x: inputs, `... x p`, or None where there are none.
 
         Returns:
             `... x rules` and `...`.
@@ -162,12 +162,14 @@ class RuleModel(Rules):
         each, globally = existence.measure(self, batch)
         return batch.restore(each, batch.dtype), batch.restore(globally, batch.dtype)
 
-    def explain(self, x: Any, yhat: Any, weights: Any = None) -> Explanation | list[Explanation]:
+    def explain(
+        self, yhat: Any, x: Any = None, weights: Any = None
+    ) -> Explanation | list[Explanation]:
         """Which rules and constraints move a prediction, by name.
 
         Args:
-            x: inputs, `p` or `batch x p`, or None where there are none.
             yhat: one prediction, `d`, or several, `batch x d`.
+            x: inputs, `p` or `batch x p`, or None where there are none.
             weights: of the outputs in the distance, as in `gdpnet.project`.
 
         Returns:
@@ -179,13 +181,13 @@ class RuleModel(Rules):
             >>> m = pyo.ConcreteModel()
             >>> m.y = pyo.Var(bounds=(0, 10))
             >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
-            >>> told = gdpnet.RuleModel(m, outputs=[m.y]).explain(None, [4.5])
+            >>> told = gdpnet.RuleModel(m, outputs=[m.y]).explain([4.5])
             >>> told.moved[0].after, told.rules[0].tight[0].text, told.rules[0].tight[0].rate
             (3.0, 'y <= 3', 1.0)
             >>> print(told.rules[0].tight[0])
             y <= 3 is just met; each unit of it costs 1, 1.5 of the distance
         """
-        found = explaining.explain(self, x, yhat, weights)
+        found = explaining.explain(self, yhat, x, weights)
         return found if as_tensor(yhat, self.output_names, "yhat").dim() > 1 else found[0]
 
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:

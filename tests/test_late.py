@@ -16,9 +16,9 @@ TOGETHER = """
 import pyomo.environ as pyo
 from pyomo.gdp import GDP_Error
 assert issubclass(gdpnet.GdpnetError, GDP_Error)
-assert gdpnet.InputError.__mro__[1:4] == (gdpnet.GdpnetError, GDP_Error, GDP_Error.__base__)
+assert gdpnet.errors.InputError.__mro__[1:4] == (gdpnet.GdpnetError, GDP_Error, GDP_Error.__base__)
 try:
-    raise gdpnet.InputError("caught as Pyomo's")
+    raise gdpnet.errors.InputError("caught as Pyomo's")
 except GDP_Error as error:
     assert isinstance(error, ValueError)
 for name in ("gdpnet.basic_steps", "gdpnet.lift_projection", "gdpnet.hull"):
@@ -96,7 +96,7 @@ import pyomo.gdp, pyomo.core
 assert type(pyomo.gdp.__loader__) is type(pyomo.core.__loader__)
 assert pyomo.gdp.__spec__.loader is pyomo.gdp.__loader__
 assert "Disjunction" in inspect.getsource(pyomo.gdp)
-assert pickle.loads(pickle.dumps(gdpnet.InputError("kept"))).args == ("kept",)
+assert pickle.loads(pickle.dumps(gdpnet.errors.InputError("kept"))).args == ("kept",)
 """)
 
 
@@ -155,12 +155,13 @@ def work(error):
     assert "pyomo" not in sys.modules
     sent = error
     {together}
-    assert type(sent) is gdpnet.InputError
+    assert type(sent) is gdpnet.errors.InputError
     return sent
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(work, [gdpnet.InputError("there and back")]).args == ("there and back",)
+        error = gdpnet.errors.InputError("there and back")
+        assert pool.apply(work, [error]).args == ("there and back",)
 """)
     done = subprocess.run(
         [sys.executable, "-W", "error", script],

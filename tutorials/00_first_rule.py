@@ -37,8 +37,8 @@ print(rules)
 
 # %%
 predictions = torch.tensor([[1.0], [4.5], [5.0], [6.0], [11.0]])
-print("holds:     ", rules.satisfied(None, predictions).tolist())
-print("broken by: ", [f"{v:.3f}" for v in rules.violation(None, predictions).flatten().tolist()])
+print("holds:     ", rules.satisfied(predictions).tolist())
+print("broken by: ", [f"{v:.3f}" for v in rules.violation(predictions).flatten().tolist()])
 
 # %% [markdown]
 # (`None` stands for the inputs of the network: this rule has none. `violation` divides what is
@@ -60,7 +60,7 @@ for before, after, distance, status in zip(
 ):
     print(f"{before:4} -> {after:4}   distance {distance:3}   {gdpnet.Status(status).message}")
 
-assert rules.satisfied(None, p.y).all()
+assert rules.satisfied(p.y).all()
 assert p.y[1].item() == 3
 assert p.distance[1].item() == 1.5
 
@@ -115,7 +115,7 @@ assert abs(distance - 1.5) < 1e-9
 # the bottom is the hull in `y` alone: it has forgotten the gap.
 
 # %%
-ax = gdpnet.plot_lifted(rules, yhat=4.5)
+ax = gdpnet.plot.plot_lifted(rules, yhat=4.5)
 
 # %% [markdown]
 # ## Two rules
@@ -151,12 +151,12 @@ torch.manual_seed(0)
 network = torch.nn.Sequential(torch.nn.Linear(3, 1), gdpnet.ProjectionLayer(rules))
 y = network(torch.randn(4, 3) * 8)
 print([f"{v:.3f}" for v in y.flatten().tolist()])
-assert rules.satisfied(None, y).all()
+assert rules.satisfied(y).all()
 
 # %% [markdown]
 # ## Something to try
 #
-# * Draw `gdpnet.plot_lifted(rules, yhat=5.0)`: the tie. Where is the lowest edge of the blue set,
-#   and why would an interior-point solver be wrong here?
+# * Draw `gdpnet.plot.plot_lifted(rules, yhat=5.0)`: the tie. Where is the lowest edge of the blue
+#   set, and why would an interior-point solver be wrong here?
 # * Add a third disjunct, the single point `m.y == 5.5`, and project 4.5 again.
 # * Next: tutorial 1, all that a rule can say.

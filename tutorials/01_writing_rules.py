@@ -114,7 +114,7 @@ print(rules)
 # `rules.explain` tells which rows moved a prediction.
 
 # %%
-print(rules.explain([1.0], [0.45, 0.9]))
+print(rules.explain([0.45, 0.9], [1.0]))
 
 # %% [markdown]
 # ## Names, logic, nesting
@@ -207,7 +207,7 @@ print(gdpnet.Status(p.status.item()).name, "-", gdpnet.Status(p.status.item()).m
 print("contradict each other:", rules.explain_conflict(tomorrow))
 nearest = gdpnet.project(rules, [0.9, 0.5], tomorrow, on_conflict="nearest").y
 print("broken as little as possible:", numbers(nearest))
-assert rules.global_violation(tomorrow, nearest) <= 1e-6
+assert rules.global_violation(nearest, tomorrow) <= 1e-6
 
 # %% [markdown]
 # `balance` is not in the list: it plays no part in the contradiction.

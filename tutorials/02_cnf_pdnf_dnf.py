@@ -36,7 +36,7 @@ MODELS = Path("models") if Path("models").exists() else Path("../models")
 # %%
 toy = load_model(MODELS / "toy").build(name="figure1")
 print(toy)
-ax = gdpnet.plot_region(toy, relaxation=["cnf", "dnf"], yhat=[4.75, 9.5])
+ax = gdpnet.plot.plot_region(toy, relaxation=["cnf", "dnf"], yhat=[4.75, 9.5])
 
 # %% [markdown]
 # The same prediction goes to the nearest point of the hatched region with the DNF, and with the CNF
@@ -76,7 +76,7 @@ active = [name for name, on in zip(rules.names, rules.active(x).tolist(), strict
 print("active:", active)
 print(
     "broken:",
-    [n for n, v in zip(rules.names, rules.violation(x, yhat).tolist(), strict=True) if v > 1e-6],
+    [n for n, v in zip(rules.names, rules.violation(yhat, x).tolist(), strict=True) if v > 1e-6],
 )
 assert len(active) == 4
 
@@ -160,7 +160,7 @@ values = []
 for name, relaxation in relaxations.items():
     p = gdpnet.project(rules, yhat, x, relaxation=relaxation)
     broken = [
-        n for n, v in zip(rules.names, rules.violation(x, p.y).tolist(), strict=True) if v > 1e-6
+        n for n, v in zip(rules.names, rules.violation(p.y, x).tolist(), strict=True) if v > 1e-6
     ]
     values.append(p.value.item())
     print(f"{name:22} value {values[-1]:.4f}   breaks {', '.join(broken) or 'nothing'}")
@@ -170,7 +170,7 @@ assert not broken
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), sharex=True, sharey=True)
 for ax, (name, relaxation) in zip(axes, relaxations.items(), strict=True):
-    gdpnet.plot_region(rules, x, relaxation=relaxation, yhat=yhat, at={"p": 0.3}, ax=ax)
+    gdpnet.plot.plot_region(rules, x=x, relaxation=relaxation, yhat=yhat, at={"p": 0.3}, ax=ax)
     ax.set_title(name, loc="left")
     ax.get_legend().remove()
     for label in [text for text in ax.texts if text.get_text()]:
@@ -187,7 +187,7 @@ for ax, (name, relaxation) in zip(axes, relaxations.items(), strict=True):
 # `plot_sizes` counts the linear program as rules are merged one after another.
 
 # %%
-ax = gdpnet.plot_sizes(rules, x)
+ax = gdpnet.plot.plot_sizes(rules, x)
 
 # %% [markdown]
 # Two rules more or less do not matter here; ten do. The model `stress` has as many two-term rules
@@ -195,7 +195,7 @@ ax = gdpnet.plot_sizes(rules, x)
 
 # %%
 stress = load_model(MODELS / "stress").build(k=10)
-ax = gdpnet.plot_sizes(stress, [0.5])
+ax = gdpnet.plot.plot_sizes(stress, [0.5])
 
 # %% [markdown]
 # ## All at once
@@ -209,7 +209,7 @@ ax = gdpnet.plot_sizes(stress, [0.5])
 inputs, targets = cooling.sample(500, "ood", seed=3)
 noise = 0.15 * torch.randn(targets.shape, generator=torch.Generator().manual_seed(0))
 predictions = targets + noise
-found = compare(rules, inputs, predictions, ["cnf", plan, "dnf:highs", "dnf"])
+found = compare(rules, predictions, inputs, ["cnf", plan, "dnf:highs", "dnf"])
 print(found)
 
 # %%
@@ -233,8 +233,8 @@ print(f"CNF leaves {broken:.1f} % of the samples with a broken rule, the DNF non
 # %%
 relaxed = gdpnet.project(rules, predictions, inputs, relaxation="cnf").y
 exact = gdpnet.project(rules, predictions, inputs).y
-ax = gdpnet.plot_satisfaction(
-    rules, inputs, {"prediction": predictions, "CNF": relaxed, "DNF": exact}
+ax = gdpnet.plot.plot_satisfaction(
+    rules, {"prediction": predictions, "CNF": relaxed, "DNF": exact}, inputs
 )
 
 # %% [markdown]

@@ -59,11 +59,11 @@ assert in_order[7] == 0
 #
 # ## The rule graph
 #
-# `gdpnet.interaction_graph` measures, for each pair of rules, how often both are active and by how
-# much merging the two raises the value of their relaxation. It is a `networkx` graph.
+# `gdpnet.plan.interaction_graph` measures, for each pair of rules, how often both are active and by
+# how much merging the two raises the value of their relaxation. It is a `networkx` graph.
 
 # %%
-graph = gdpnet.interaction_graph(rules, x[:300], yhat[:300])
+graph = gdpnet.plan.interaction_graph(rules, yhat[:300], x[:300])
 pairs = sorted(graph.edges(data=True), key=lambda edge: -edge[2]["weight"])
 for one, other, found in pairs[:5]:
     print(f"{one:8} {other:19} together {found['together']:4.0%}   gain {found['gain']:.4f}")
@@ -79,12 +79,12 @@ assert all("R1_hot" in pair[:2] for pair in pairs if pair[2]["weight"] > 0)
 # the first satisfies the second, and nothing is gained by the two. All gains are with `R1_hot`.
 
 # %%
-ax = gdpnet.plot_rule_graph(graph)
+ax = gdpnet.plot.plot_rule_graph(graph)
 
 # %% [markdown]
 # ## The planner
 #
-# `gdpnet.plan_basic_steps` searches clusters under a budget: the most products that the merged
+# `gdpnet.plan.choose` searches clusters under a budget: the most products that the merged
 # clusters of one sample may have. Products that are empty for the data at hand are not counted, so
 # a budget of 12 is enough here for all seven rules. `plan.exact` says whether the plan is exact by
 # construction.
@@ -92,7 +92,7 @@ ax = gdpnet.plot_rule_graph(graph)
 # %%
 planned = {}
 for budget in (2, 4, 6, 8, 12):
-    plan = gdpnet.plan_basic_steps(rules, budget=budget, x=x[:300], samples=yhat[:300])
+    plan = gdpnet.plan.choose(rules, budget=budget, x=x[:300], yhat=yhat[:300])
     merged = sum(len(cluster) for cluster in plan.clusters if len(cluster) > 1)
     planned[merged], _ = broken(plan)
     print(
@@ -134,8 +134,8 @@ for k in range(3):
     m.add_component(f"gap{k}", gdpnet.rule(gdpnet.any_of(one <= 3, one >= 7)))
     m.add_component(f"sum{k}", gdpnet.rule(gdpnet.any_of(one + other <= 4, one + other >= 9)))
 groups = gdpnet.RuleModel(m, outputs=[m.y])
-parts = [sorted(part) for part in nx.connected_components(gdpnet.interaction_graph(groups))]
-plan = gdpnet.plan_basic_steps(groups, budget=12)
+parts = [sorted(part) for part in nx.connected_components(gdpnet.plan.interaction_graph(groups))]
+plan = gdpnet.plan.choose(groups, budget=12)
 print("groups:", parts)
 print(plan, "exact:", plan.exact)
 assert len(parts) == 3
@@ -146,18 +146,18 @@ exact = gdpnet.project(groups, points)
 by_plan = gdpnet.project(groups, points, relaxation=plan)
 print(f"largest difference of the distances: {(exact.distance - by_plan.distance).abs().max():.1e}")
 assert torch.allclose(exact.distance, by_plan.distance, atol=1e-9)
-assert groups.satisfied(None, by_plan.y).all()
+assert groups.satisfied(by_plan.y).all()
 
 # %% [markdown]
 # ## Adaptive steps
 #
-# One plan serves all samples, so it pays for the worst. With `relaxation="auto"` each sample takes
-# only the steps that it needs: CNF first; if its point breaks a rule, that rule is merged with one
-# that it interacts with, and so on until all rules hold. The result is exact, because a
+# One plan serves all samples, so it pays for the worst. With `relaxation="adaptive"` each sample
+# takes only the steps that it needs: CNF first; if its point breaks a rule, that rule is merged
+# with one that it interacts with, and so on until all rules hold. The result is exact, because a
 # relaxation's point that satisfies all rules cannot be beaten by any other point.
 
 # %%
-adaptive = gdpnet.project(rules, yhat, x, relaxation="auto")
+adaptive = gdpnet.project(rules, yhat, x, relaxation="adaptive")
 exact = gdpnet.project(rules, yhat, x)
 rounds = torch.bincount(adaptive.info.rounds)
 for k, count in enumerate(rounds.tolist()):
@@ -166,7 +166,7 @@ print(
     f"largest difference of the distances: {(adaptive.distance - exact.distance).abs().max():.1e}"
 )
 assert torch.allclose(adaptive.distance, exact.distance, atol=1e-9)
-assert rules.satisfied(x, adaptive.y).all()
+assert rules.satisfied(adaptive.y, x).all()
 assert rounds[0] > 0.85 * len(x)
 
 # %% [markdown]
@@ -177,11 +177,12 @@ assert rounds[0] > 0.85 * len(x)
 # * You want outputs that satisfy the rules: `relaxation="dnf"`, the default. Its engine needs no
 #   plan.
 # * You want a written-out linear program for another solver, or you study relaxations:
-#   `plan_basic_steps` with the budget that your solver can bear. If `plan.exact`, nothing was lost.
-# * You want to see how many steps a sample really needs: `relaxation="auto"`.
+#   `gdpnet.plan.choose` with the budget that your solver can bear. If `plan.exact`, nothing was
+#   lost.
+# * You want to see how many steps a sample really needs: `relaxation="adaptive"`.
 #
 # ## Something to try
 #
 # * Plan with `objective="satisfaction"`, which counts broken samples and not the mean value.
 # * Plan with `unit="nonzeros"`, a budget for the size of the whole linear program.
-# * Draw `gdpnet.plot_rule_graph(graph, plan=plan)` with a plan for the cooling rules.
+# * Draw `gdpnet.plot.plot_rule_graph(graph, plan=plan)` with a plan for the cooling rules.

@@ -70,7 +70,7 @@ def error(y):
 
 def satisfied(y):
     """Per cent of the outputs on the new data that satisfy all rules."""
-    return 100 * rules.satisfied(new_x, y, tol=1e-5).float().mean().item()
+    return 100 * rules.satisfied(y, new_x, tol=1e-5).float().mean().item()
 
 
 # %% [markdown]
@@ -114,8 +114,8 @@ assert SMOKE or error(through) < error(at_the_end) < error(alone)
 # network, data and number of steps: the network can leave to the rules what they provide.
 
 # %%
-ax = gdpnet.plot_satisfaction(
-    rules, new_x, {"network alone": alone, "trained through the rules": through}, tol=1e-5
+ax = gdpnet.plot.plot_satisfaction(
+    rules, {"network alone": alone, "trained through the rules": through}, new_x, tol=1e-5
 )
 
 # %% [markdown]
@@ -155,7 +155,7 @@ def passed(gradient, prediction, pull):
 cases = ((4.5, 1.0), (4.5, -1.0), (4.99, 1.0))
 print(" " * 32 + "".join(f"{f'at {at:g}, slope {pull:+g}':>19}" for at, pull in cases))
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     for name, gradient in GRADIENTS.items():
         reached = [passed(gradient, *case) + 0.0 for case in cases]  # + 0.0: no -0.000
         print(f"{name:32}" + "".join(f"{value:19.3f}" for value in reached))
@@ -197,7 +197,7 @@ def run(gradient, seed, start):
 
 results = {}
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     for start in ("from scratch", "fine-tuned"):
         for name, gradient in GRADIENTS.items():
             results[name, start] = [run(gradient, seed, start) for seed in SEEDS]

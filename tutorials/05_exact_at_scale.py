@@ -83,9 +83,9 @@ random = torch.rand(100, 16, generator=draw, dtype=torch.float64) * rules.upper
 random_seconds, repaired, of_random = fastest(rules, random)
 sensible = repaired + 0.3 * torch.randn(100, 16, generator=draw, dtype=torch.float64)
 sensible_seconds, y, of_sensible = fastest(rules, sensible)
-assert rules.satisfied(None, repaired).all()
-assert rules.satisfied(None, y).all()
-assert not rules.satisfied(None, sensible).any()
+assert rules.satisfied(repaired).all()
+assert rules.satisfied(y).all()
+assert not rules.satisfied(sensible).any()
 for name, seconds, info in (
     ("random", random_seconds, of_random),
     ("sensible", sensible_seconds, of_sensible),
@@ -130,7 +130,7 @@ for ax, layout, title in zip(
 
 # %%
 for name, layouts in (("random", random), ("sensible", sensible)):
-    hold = (rules.violation(None, layouts) <= 1e-9).double().mean().item()
+    hold = (rules.violation(layouts) <= 1e-9).double().mean().item()
     print(f"{name:8}: {hold:.0%} of the rules hold before anything is repaired")
     assert hold > 0.5
 
@@ -213,21 +213,22 @@ p = gdpnet.project(tight, hard, time_limit=0.05)
 print(f"{len(tight.names)} rules, {4.0 ** len(tight.names):.0e} terms, 0.05 s a sample:")
 print([gdpnet.Status(s).name for s in p.status.tolist()])
 found = p.distance.isfinite()
-assert tight.satisfied(None, p.y[found]).all()
+assert tight.satisfied(p.y[found]).all()
 
 # %% [markdown]
 # ## Certificates
 #
-# Why believe that nothing nearer exists? `gdpnet.certify` makes a proof. It is a tree: an inner
-# node names a rule that has to hold and has a child for each disjunct; a leaf carries multipliers
-# of rows, from which a bound follows by linear duality. `gdpnet.verify` walks the tree and computes
-# the bounds anew, in exact rational arithmetic. It solves nothing and trusts nothing.
+# Why believe that nothing nearer exists? `gdpnet.proof.certify` makes a proof. It is a tree: an
+# inner node names a rule that has to hold and has a child for each disjunct; a leaf carries
+# multipliers of rows, from which a bound follows by linear duality. `gdpnet.proof.verify` walks the
+# tree and computes the bounds anew, in exact rational arithmetic. It solves nothing and trusts
+# nothing.
 
 # %%
 prediction = some[0]
 answer = answers[0]
-certificate = gdpnet.certify(six, None, prediction)
-verdict = gdpnet.verify(six, None, prediction, answer, certificate)
+certificate = gdpnet.proof.certify(six, prediction)
+verdict = gdpnet.proof.verify(six, prediction, answer, certificate=certificate)
 print(certificate)
 print(verdict.reason)
 assert verdict
@@ -238,10 +239,10 @@ assert verdict
 
 # %%
 other = gdpnet.project(six, prediction + 0.2).y
-print("satisfies the rules:", six.satisfied(None, other).item())
-verdict = gdpnet.verify(six, None, prediction, other, certificate)
+print("satisfies the rules:", six.satisfied(other).item())
+verdict = gdpnet.proof.verify(six, prediction, other, certificate=certificate)
 print(bool(verdict), "-", verdict.reason)
-assert six.satisfied(None, other)
+assert six.satisfied(other)
 assert not verdict
 
 # %% [markdown]

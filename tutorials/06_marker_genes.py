@@ -132,8 +132,8 @@ print(told[["predicted", "result", "rule", "expression", "effect"]].to_string(in
 print("truth:", list(test.obs["louvain"].iloc[changed]))
 
 # %%
-ax = gdpnet.plot_satisfaction(
-    sets["A"].rules, sets["A"].expression(test), {"network": predicted, "with rules": p.y}
+ax = gdpnet.plot.plot_satisfaction(
+    sets["A"].rules, {"network": predicted, "with rules": p.y}, sets["A"].expression(test)
 )
 
 # %% [markdown]

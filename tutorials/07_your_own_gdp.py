@@ -104,7 +104,7 @@ print(rules)
 classic = torch.tensor(list(CLASSIC.values()), dtype=torch.float64)
 hurry = torch.tensor([0.0, 0.0, 0.0, 8.0], dtype=torch.float64)
 p = gdpnet.project(rules, hurry, classic)
-print(rules.explain(classic, hurry))
+print(rules.explain(hurry, classic))
 
 
 # %%
@@ -203,7 +203,7 @@ def lasts(schedule, x):
 
 def tell(name, schedule):
     """Per cent of the schedules of new days that are valid, and that are as short as can be."""
-    valid = 100 * rules.satisfied(new_x, schedule).double().mean().item()
+    valid = 100 * rules.satisfied(schedule, new_x).double().mean().item()
     longer = lasts(schedule, new_x) / best[:, 3] - 1
     shortest = 100 * (longer < 1e-3).double().mean().item()
     told = f"{valid:5.1f} % valid"
@@ -234,7 +234,7 @@ assert projected_valid == 100
 
 # %%
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+    warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
     steps = train(lambda: (planner.physical(seen)[:, 3] / target[:, 3]).mean(), rate=1e-3)
 print(f"{steps} steps")
 with torch.no_grad():
@@ -286,7 +286,7 @@ p = gdpnet.project(rules, torch.zeros(7, dtype=torch.float64), durations)
 print(f"{len(rules.names)} rules, {2 ** len(rules.names):.1e} terms; {p.info.nodes.item()} nodes")
 print("starts", [round(v, 2) for v in p.y[:6].tolist()], "makespan", round(p.y[6].item(), 2))
 assert p.status.item() == gdpnet.Status.PROJECTED
-assert rules.satisfied(durations, p.y)
+assert rules.satisfied(p.y, durations)
 
 # %% [markdown]
 # The whole solution goes back into the model, the indicators of the disjuncts included:

@@ -315,7 +315,7 @@ def _tied(rules: gdpnet.RuleModel, on: Array, samples: Samples, s: int) -> bool:
     if not between:
         return False
     x = _tensor(np.repeat(samples.x[s : s + 1], len(between), axis=0))
-    return bool((rules.violation(x, torch.from_numpy(np.array(between))) > 1e-3).any())
+    return bool((rules.violation(torch.from_numpy(np.array(between)), x) > 1e-3).any())
 
 
 def _nearest(

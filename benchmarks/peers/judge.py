@@ -62,7 +62,7 @@ class Judge:
         points = torch.from_numpy(np.where(finite[:, None], y, 0.0))
         row: dict[str, Any] = {f"{prefix}answers": len(y)}
         for name, tolerance in TOLERANCES.items():
-            good = self.rules.satisfied(x, points, tolerance).numpy() & finite
+            good = self.rules.satisfied(points, x, tolerance).numpy() & finite
             row[f"{prefix}broken_{name}"] = float(1.0 - good.mean())
         return row
 
@@ -130,5 +130,5 @@ def broken_of_many(count: int = 100_000) -> dict[str, int]:
             conflict = info.status == int(gdpnet.Status.CONFLICT)
             told["projections"] += size
             told["contradictory"] += int(conflict.sum())
-            told["broken"] += int((~rules.satisfied(x, y, 1e-6) & ~conflict).sum())
+            told["broken"] += int((~rules.satisfied(y, x, 1e-6) & ~conflict).sum())
     return told

@@ -27,7 +27,7 @@ def main() -> None:
         [[4.3, 3.4], [4.6, 6.3], [8.6, 6.6], [1.2, 2.0], [5.6, 1.4], [2.4, 4.2]]
     ).double()
     projection = gdpnet.project(rules, predictions)
-    assert rules.satisfied(None, projection.y).all()
+    assert rules.satisfied(projection.y).all()
 
     figure, ax = plt.subplots(figsize=(6.4, 4.6), dpi=150)
     for (name, pair), colour, hatch in zip(

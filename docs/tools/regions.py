@@ -22,13 +22,13 @@ def main() -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.6, 6.2), dpi=130, layout="constrained")
 
     rules = load_model(MODELS / "toy").build(name="figure1")
-    gdpnet.plot_region(rules, relaxation=["cnf", "dnf"], yhat=[4.6, 6.3], ax=left)
+    gdpnet.plot.plot_region(rules, relaxation=["cnf", "dnf"], yhat=[4.6, 6.3], ax=left)
 
     rules = load_model(MODELS / "cooling").build()
     # Ta, H, w, price, dr, mf, mc: hot, humid and busy
     x = torch.tensor([35.9, 70.0, 0.69, 0.39, 0.0, 0.0, 0.0], dtype=torch.float64)
-    gdpnet.plot_region(
-        rules, x, outputs=("f", "c"), relaxation=["cnf", "dnf"], yhat=[0.5, 0.15, 0.2], ax=right
+    gdpnet.plot.plot_region(
+        rules, x=x, outputs=("f", "c"), relaxation=["cnf", "dnf"], yhat=[0.5, 0.15, 0.2], ax=right
     )
     figure.savefig(ROOT / "docs" / "pictures" / "regions.png", bbox_inches="tight")
 

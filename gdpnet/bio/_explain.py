@@ -56,7 +56,7 @@ def explain_cells(
     p = project(markers.rules, predicted, x, **keywords)
     y, disjunct = p.y.numpy(), p.disjunct.numpy()
     active = markers.rules.active(x).numpy()
-    violation = markers.rules.violation(x, predicted).numpy()
+    violation = markers.rules.violation(predicted, x).numpy()
     before, after = most_probable(predicted, predicted), most_probable(y, predicted)
 
     told = []

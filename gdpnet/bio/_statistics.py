@@ -93,7 +93,7 @@ def marker_statistics(adata: Any, markers: MarkerRules, labels: str) -> MarkerSt
         cells=len(x),
         active_counts=tuple(np.bincount(active.sum(1)).tolist()),
         contradictory=int((status == Status.CONFLICT).sum()),
-        truth_satisfies=float(markers.rules.satisfied(x, certain).double().mean()),
+        truth_satisfies=float(markers.rules.satisfied(certain, x).double().mean()),
     )
 
 

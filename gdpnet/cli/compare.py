@@ -38,7 +38,7 @@ def compare(
         str | None,
         typer.Option(
             help="Names with commas, as explained above.",
-            show_default="cnf,pdnf:2,plan:4,auto,dnf,dnf:highs",
+            show_default="cnf,pdnf:2,plan:4,adaptive,dnf,dnf:highs",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of samples.")] = 1000,
@@ -71,9 +71,9 @@ def compare(
     Relaxations:
       cnf          every rule convexified by itself
       pdnf:K       the first K rules merged by basic steps, in declaration order
-      plan:BUDGET  rules merged as gdpnet.plan_basic_steps finds best,
+      plan:BUDGET  rules merged as gdpnet.plan.choose finds best,
                    at most BUDGET products a sample
-      auto         CNF, then basic steps on what is broken, sample by sample
+      adaptive     CNF, then basic steps on what is broken, sample by sample
       dnf          all rules merged: exact
 
     \b
@@ -81,7 +81,7 @@ def compare(
       exact        for dnf, its default: searched, never written down
       milp         for dnf: a mixed-integer program a sample, by HiGHS;
                    milp:gurobi by Gurobi
-      dense        the LP written out, gdpnet's own simplex; default of the others
+      extended     the LP written out, gdpnet's own simplex; default of the others
       highs        the LP written out, HiGHS
       gurobi       the LP written out, Gurobi
     """  # noqa: D301

@@ -131,7 +131,7 @@ def _print_projection(rules: RuleModel, x: Tensor, predictions: Tensor | None) -
     if predictions is None:
         typer.echo("(Nothing is projected: an output has no bounds to draw predictions from.)")
     else:
-        typer.echo("\n" + projection_summary(rules, x, predictions))
+        typer.echo("\n" + projection_summary(rules, predictions, x))
 
 
 def _mean(mask: Tensor) -> float | None:

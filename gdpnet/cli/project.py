@@ -34,10 +34,11 @@ def project(
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A .csv or .parquet file.")],
     relaxation: Annotated[
-        str, typer.Option(help="cnf, pdnf:K, plan:BUDGET, auto or dnf; see gdpnet compare --help.")
+        str,
+        typer.Option(help="cnf, pdnf:K, plan:BUDGET, adaptive or dnf; see gdpnet compare --help."),
     ] = "dnf",
     solver: Annotated[
-        str, typer.Option(help="auto, exact, milp, dense, highs or gurobi.")
+        str, typer.Option(help="auto, exact, milp, extended, highs or gurobi.")
     ] = "auto",
     prefix: Annotated[
         str,

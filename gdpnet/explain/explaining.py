@@ -22,7 +22,7 @@ from gdpnet.solve.status import Status
 _AT = 1e-7
 
 
-def explain(rules: Rules, x: Any, yhat: Any, weights: Any) -> list[Explanation]:
+def explain(rules: Rules, yhat: Any, x: Any, weights: Any) -> list[Explanation]:
     """One explanation for each sample of the flattened batch."""
     p = project(rules, yhat, x, weights=weights)
     told = _Teller(rules, p, weights_of(weights, rules)[0])

@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingPackageError(
         "gdpnet.nn.RuleSatisfaction needs torchmetrics: pip install 'gdpnet[metrics]'. Without it, "
-        "rules.satisfied(x, y) tells the same for one batch."
+        "rules.satisfied(y, x) tells the same for one batch."
     ) from error
 
 
@@ -90,9 +90,9 @@ class RuleSatisfaction(Metric):
         x, y = batch.x.detach(), batch.y.detach()
         if not len(y):
             return
-        satisfied = self.rules.satisfied(x, y, self.tol)
+        satisfied = self.rules.satisfied(y, x, self.tol)
         active = self.rules.active(x)
-        held = active & (self.rules.violation(x, y) <= self.tol)
+        held = active & (self.rules.violation(y, x) <= self.tol)
         self.samples += len(y)
         self.satisfied += satisfied.sum().to(self.satisfied.device)
         self.active += active.sum(0).to(self.active.device)

@@ -1,6 +1,6 @@
 """Which rules interact, and which of them to merge by basic steps."""
 
 from gdpnet.plan.graph import interaction_graph
-from gdpnet.plan.planner import plan_basic_steps
+from gdpnet.plan.planner import choose
 
-__all__ = ["interaction_graph", "plan_basic_steps"]
+__all__ = ["choose", "interaction_graph"]

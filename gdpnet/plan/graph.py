@@ -21,7 +21,7 @@ SAMPLES = 200
 _EQUAL = 1e-9
 
 
-def interaction_graph(rules: Rules, x: Any = None, samples: Any = None) -> nx.Graph[str]:
+def interaction_graph(rules: Rules, yhat: Any = None, x: Any = None) -> nx.Graph[str]:
     """Rules as nodes, interactions as edges with the evidence for them.
 
     Attributes of nodes: `disjuncts` and `rows` (how many), `outputs` (names of those it
@@ -47,8 +47,8 @@ def interaction_graph(rules: Rules, x: Any = None, samples: Any = None) -> nx.Gr
 
     Args:
         rules: the rules.
+        yhat: predictions to measure at, `batch x d`; uniform over the bounds where not given.
         x: inputs to measure at, `batch x p`; uniform over `input_bounds` where not given.
-        samples: predictions to measure at, `batch x d`; uniform over the bounds where not given.
 
     Returns:
         A networkx Graph whose nodes are the names of the rules; `plot_rule_graph` draws it.
@@ -60,11 +60,11 @@ def interaction_graph(rules: Rules, x: Any = None, samples: Any = None) -> nx.Gr
         >>> m.a = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7))
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
         >>> m.c = gdpnet.rule(gdpnet.any_of(m.y[3] <= 3, m.y[3] >= 7))
-        >>> graph = gdpnet.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
+        >>> graph = gdpnet.plan.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
         >>> sorted(graph.edges)
         [('a', 'b')]
     """
-    return graph_of(Sampled(rules, *draw_samples(rules, x, samples)))
+    return graph_of(Sampled(rules, *draw_samples(rules, yhat, x)))
 
 
 def graph_of(sampled: Sampled) -> nx.Graph[str]:
@@ -115,11 +115,11 @@ def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | N
     return float(np.maximum(merged[open_] - value, 0.0).sum() / finite.sum())
 
 
-def draw_samples(rules: Rules, x: Any, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+def draw_samples(rules: Rules, yhat: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and predictions to measure at, each checked or drawn."""
     d = len(rules.output_names)
-    if samples is not None:
-        batch = as_batch(x, samples, rules.input_names, rules.output_names, y_name="samples")
+    if yhat is not None:
+        batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat")
         return as_array(batch.x).copy(), as_array(batch.y).copy()
     rng = np.random.default_rng(0)
     if x is not None:
@@ -136,6 +136,6 @@ def draw_samples(rules: Rules, x: Any, samples: Any) -> tuple[np.ndarray, np.nda
     lower, upper = rules.lower.numpy(), rules.upper.numpy()
     if not np.isfinite([lower, upper]).all():
         raise InputError(
-            "samples: an output has no finite bounds to draw predictions from. Pass samples."
+            "yhat: an output has no finite bounds to draw predictions from. Pass predictions."
         )
     return inputs, rng.uniform(lower, upper, (len(inputs), d))

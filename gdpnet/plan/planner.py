@@ -1,4 +1,4 @@
-"""plan_basic_steps: the answer to the paper's open question which rules to merge."""
+"""choose: the answer to the paper's open question which rules to merge."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Partition = tuple[tuple[int, ...], ...]
 Score = tuple[float, float]
 
 
-def plan_basic_steps(
+def choose(
     rules: Rules,
     budget: int = 64,
+    yhat: Any = None,
     x: Any = None,
-    samples: Any = None,
     objective: str = "tightness",
     unit: str = "products",
 ) -> Plan:
@@ -52,8 +52,8 @@ def plan_basic_steps(
         rules: the rules.
         budget: the most that a sample may cost; the worst pattern of active rules met in the
             samples counts.
+        yhat: predictions to measure at, `batch x d`; uniform over the bounds where not given.
         x: inputs to measure at, `batch x p`; uniform over `input_bounds` where not given.
-        samples: predictions to measure at, `batch x d`; uniform over the bounds where not given.
         objective: `"tightness"`: the mean value of the relaxation; `"satisfaction"`: the share of
             samples whose point satisfies all rules.
         unit: what the budget counts. `"products"`: terms of the merged clusters that are not empty
@@ -72,7 +72,7 @@ def plan_basic_steps(
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
         >>> m.c = gdpnet.rule(gdpnet.any_of(m.y[3] <= 3, m.y[3] >= 7))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> plan = gdpnet.plan_basic_steps(rules, budget=16)
+        >>> plan = gdpnet.plan.choose(rules, budget=16)
         >>> plan, plan.exact
         (Plan(a + b), True)
     """
@@ -80,7 +80,7 @@ def plan_basic_steps(
     check_choice("objective", objective, ("tightness", "satisfaction"))
     check_choice("unit", unit, ("products", "nonzeros"))
     _refuse_whole_numbers(rules)
-    inputs, predictions = draw_samples(rules, x, samples)
+    inputs, predictions = draw_samples(rules, yhat, x)
     if not len(inputs):
         raise InputError("x: expected at least one sample, got none.")
     some = np.linspace(0, len(inputs) - 1, min(len(inputs), _SAMPLES)).astype(int)
@@ -93,7 +93,7 @@ def _refuse_whole_numbers(rules: Rules) -> None:
     if whole:
         raise RuleError(
             f"A plan merges rules, and {', '.join(whole[:8])} would still be whole numbers that a "
-            "hull relaxes. Use relaxation='dnf' with solver='exact', or 'auto'."
+            "hull relaxes. Use relaxation='dnf' with solver='exact', or 'adaptive'."
         )
 
 

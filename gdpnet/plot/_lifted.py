@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def plot_lifted(
     rules: RuleModel,
-    x: Any = None,
     yhat: Any = None,
+    x: Any = None,
     relaxation: Relaxation = "dnf",
     ax: Axes | None = None,
 ) -> Axes:
@@ -34,8 +34,8 @@ def plot_lifted(
 
     Args:
         rules: rules about one output.
-        x: inputs of one sample, `p`; None where there are none.
         yhat: the prediction, a number or `1`.
+        x: inputs of one sample, `p`; None where there are none.
         relaxation: `"dnf"`, `"cnf"` or a `Plan`.
         ax: where to draw; a new figure where not given.
 
@@ -47,7 +47,7 @@ def plot_lifted(
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
-        >>> ax = gdpnet.plot_lifted(gdpnet.RuleModel(m, outputs=[m.y]), yhat=4.5)
+        >>> ax = gdpnet.plot.plot_lifted(gdpnet.RuleModel(m, outputs=[m.y]), yhat=4.5)
         >>> ax.get_title(loc="left")
         'y = 4.5 moves to 3, distance 1.5'
     """
@@ -75,7 +75,7 @@ def plot_lifted(
     terms = here.lifted_terms(start)
     hull = here.lifted(relaxation, start)
     _draw_sets(ax, terms, hull, name_of(relaxation))
-    holds = bool(rules.satisfied(batch.x, batch.y))
+    holds = bool(rules.satisfied(batch.y, batch.x))
     _draw_line(ax, here, terms, hull, _alone(start, hull, holds))
     name = rules.output_names[0]
     height = float(here.size((0, 0))[0])
@@ -89,7 +89,7 @@ def plot_lifted(
             if end != prediction
             else "satisfies the rules and stays"
         )
-        _draw_points(ax, start, end, hull, bool(rules.satisfied(batch.x, projection.y)))
+        _draw_points(ax, start, end, hull, bool(rules.satisfied(projection.y, batch.x)))
     if start != prediction:
         title += f" (drawn from {format_number(start)}, its nearest bound)"
     ax.set_title(title, fontsize=11, loc="left")

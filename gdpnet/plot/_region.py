@@ -41,11 +41,11 @@ _TOLERANCE = 1e-6  # of rules.satisfied
 
 def plot_region(
     rules: RuleModel,
+    yhat: Any = None,
     x: Any = None,
     outputs: Sequence[int | str] | None = None,
     relaxation: Relaxation | Sequence[Relaxation] | None = "dnf",
     at: Mapping[int | str, float] | None = None,
-    yhat: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw where rules hold in the plane of two outputs, what relaxations make of it, projections.
@@ -61,13 +61,13 @@ def plot_region(
 
     Args:
         rules: the rules.
+        yhat: a prediction, `d`, or several, `batch x d`. An arrow leads to each projection; a cross
+            marks one that breaks a rule.
         x: inputs of one sample, `p`; None where there are none.
         outputs: the two outputs, by name or index; the first two where not given.
         relaxation: `"cnf"`, `"dnf"`, a `Plan`, several of them, or None for the region alone.
         at: values of the other outputs, by name or index; where not given, those of the projection
             of `yhat` (of the first relaxation).
-        yhat: a prediction, `d`, or several, `batch x d`. An arrow leads to each projection; a cross
-            marks one that breaks a rule.
         ax: where to draw; a new figure where not given.
 
     Returns:
@@ -80,7 +80,7 @@ def plot_region(
         >>> m.a = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7))
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> ax = gdpnet.plot_region(rules, relaxation=["cnf", "dnf"], yhat=[4.5, 2.0])
+        >>> ax = gdpnet.plot.plot_region(rules, [4.5, 2.0], relaxation=["cnf", "dnf"])
         >>> ax.get_xlabel(), ax.get_title(loc="left")
         ('y[1]', '2 rules active: a, b')
     """
@@ -165,7 +165,7 @@ def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[
     found = []
     for name, relaxation in (names or {"projection": "dnf"}).items():
         projection = project(rules, predictions, given.x, relaxation=relaxation)
-        violation = rules.violation(given.x, projection.y) > _TOLERANCE
+        violation = rules.violation(projection.y, given.x) > _TOLERANCE
         relaxed = (projection.status == Status.RELAXED).tolist()
         broken = [
             _breaks(rules, row) if bad else ""

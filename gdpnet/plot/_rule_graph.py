@@ -64,8 +64,8 @@ def plot_rule_graph(graph: nx.Graph[str], ax: Axes | None = None, plan: Plan | N
         >>> m.a = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7))
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y[1] + m.y[2] <= 4, m.y[1] + m.y[2] >= 9))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> graph = gdpnet.interaction_graph(rules)
-        >>> ax = gdpnet.plot_rule_graph(graph, plan=gdpnet.plan_basic_steps(rules, budget=4))
+        >>> graph = gdpnet.plan.interaction_graph(rules)
+        >>> ax = gdpnet.plot.plot_rule_graph(graph, plan=gdpnet.plan.choose(rules, budget=4))
         >>> ax.get_title(loc="left")
         '2 rules, 1 interaction'
     """

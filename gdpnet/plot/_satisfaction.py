@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def plot_satisfaction(
     rules: RuleModel,
-    x: Any,
     predictions: Mapping[str, Any],
+    x: Any = None,
     tol: float = 1e-6,
     ax: Axes | None = None,
 ) -> Axes:
@@ -31,9 +31,9 @@ def plot_satisfaction(
 
     Args:
         rules: the rules.
-        x: inputs, `batch x p`; None where there are none.
         predictions: outputs to compare, `batch x d`, by a name: of networks, of projections by
             several relaxations, of targets.
+        x: inputs, `batch x p`; None where there are none.
         tol: as in `rules.satisfied`.
         ax: where to draw; a new figure where not given.
 
@@ -48,7 +48,7 @@ def plot_satisfaction(
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
         >>> yhat = torch.tensor([[1.0], [4.0], [5.0], [8.0]])
         >>> projected = gdpnet.project(rules, yhat).y
-        >>> ax = gdpnet.plot_satisfaction(rules, None, {"network": yhat, "layer": projected})
+        >>> ax = gdpnet.plot.plot_satisfaction(rules, {"network": yhat, "layer": projected})
         >>> [float(bars[0].get_width()) for bars in ax.containers]  # all together
         [50.0, 100.0]
     """
@@ -91,7 +91,7 @@ def _shares(
     rules: RuleModel, x: torch.Tensor, y: torch.Tensor, active: torch.Tensor, tol: float
 ) -> list[float]:
     """In per cent: all together, each rule where it is active (NaN where never), globals."""
-    violation, globally = (measured <= tol for measured in rules.measure(x, y))
+    violation, globally = (measured <= tol for measured in rules.measure(y, x))
     together = violation.all(1) & globally
     each = (violation & active).sum(0).double() / active.sum(0)
     shares = (together.double().mean(), *each, globally.double().mean())

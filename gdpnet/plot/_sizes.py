@@ -55,7 +55,7 @@ def plot_sizes(
         >>> for k in range(3):
         ...     gap = gdpnet.any_of(m.y[k] + m.y[k + 1] <= 3, m.y[k] + m.y[k + 1] >= 7)
         ...     m.add_component(f"gap{k}", gdpnet.rule(gap))
-        >>> ax = gdpnet.plot_sizes(gdpnet.RuleModel(m, outputs=[m.y]))
+        >>> ax = gdpnet.plot.plot_sizes(gdpnet.RuleModel(m, outputs=[m.y]))
         >>> ax.lines[0].get_ydata().tolist()  # products of k = 1, 2 and 3 merged rules
         [6, 6, 8]
     """

@@ -297,14 +297,14 @@ class ProjectionInfo:
 
     @cached_property
     def rounds(self) -> torch.Tensor | None:
-        """Rounds of basic steps that relaxation="auto" took, `...`; else None."""
+        """Rounds of basic steps that relaxation="adaptive" took, `...`; else None."""
         return self._note("rounds")
 
     @cached_property
     def sizes(self) -> Sizes | None:
         """Sizes of the largest relaxation of the batch; None where none was written out.
 
-        In the form that `gdpnet.convexify` writes. With relaxation="auto" of the last round.
+        In the form that `gdpnet.convexify` writes. With relaxation="adaptive" of the last round.
         """
         if "layout" not in self._answer.notes:
             return None

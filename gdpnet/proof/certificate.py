@@ -69,8 +69,8 @@ class Verdict:
 
 def certify(
     rules: Rules,
-    x: Any,
     yhat: Any,
+    x: Any = None,
     y: Any = None,
     *,
     weights: Any = None,
@@ -83,8 +83,8 @@ def certify(
 
     Args:
         rules: the rules.
-        x: inputs of one sample, `p`, or None where there are none.
         yhat: prediction, `d`.
+        x: inputs of one sample, `p`, or None where there are none.
         y: nearest outputs, `d`; projected where not given.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         time_limit: seconds; then SolverError is raised.
@@ -100,10 +100,10 @@ def certify(
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> certificate = gdpnet.certify(rules, None, [4.5])
+        >>> certificate = gdpnet.proof.certify(rules, [4.5])
         >>> certificate
         Certificate(2 leaves, depth 1, bound 1.5)
-        >>> gdpnet.verify(rules, None, [4.5], [3.0], certificate).ok
+        >>> gdpnet.proof.verify(rules, [4.5], [3.0], certificate=certificate).ok
         True
     """
     # HiGHS is needed to make a certificate, not to check one.
@@ -122,9 +122,9 @@ def certify(
 
 def verify(
     rules: Rules,
-    x: Any,
     yhat: Any,
     y: Any,
+    x: Any = None,
     certificate: Certificate | None = None,
     *,
     weights: Any = None,
@@ -141,10 +141,10 @@ def verify(
 
     Args:
         rules: the rules.
-        x: inputs of one sample, `p`, or None where there are none.
         yhat: prediction, `d`.
         y: outputs, `d`; None to claim that no output satisfies the rules. Ignored where the
             certificate claims that.
+        x: inputs of one sample, `p`, or None where there are none.
         certificate: what `certify` made.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tol: by how much y may break a row, relative to its size `max(|b|, max|a|)`. That is the
@@ -160,12 +160,12 @@ def verify(
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> certificate = gdpnet.certify(rules, None, [4.5])
-        >>> gdpnet.verify(rules, None, [4.5], [3.0], certificate).reason
+        >>> certificate = gdpnet.proof.certify(rules, [4.5])
+        >>> gdpnet.proof.verify(rules, [4.5], [3.0], certificate=certificate).reason
         'y satisfies the rules, and none of the 2 leaves has anything nearer than 1.5.'
-        >>> gdpnet.verify(rules, None, [4.5], [7.0], certificate).reason
+        >>> gdpnet.proof.verify(rules, [4.5], [7.0], certificate=certificate).reason
         'An output nearer than y may exist: y is at 2.5, only 1.5 is proved.'
-        >>> gdpnet.verify(rules, None, [4.5], [4.5], certificate).reason
+        >>> gdpnet.proof.verify(rules, [4.5], [4.5], certificate=certificate).reason
         'y does not satisfy the rules.'
     """
     check_tolerance(tol)

@@ -11,7 +11,7 @@ from gdpnet.ir.rules import Rules
 
 _NUMBERED = ("pdnf", "plan")
 # By name, for it stands on projections and those on plans.
-_PLANNER = "gdpnet.plan.planner:plan_basic_steps"
+_PLANNER = "gdpnet.plan.planner:choose"
 
 
 def _planned(_: Rules) -> dict[str, Plan]:

@@ -162,7 +162,7 @@ def rule_graph(comparison: Comparison) -> Figure | None:
         return None
     some = np.linspace(0, len(samples) - 1, min(len(samples), GRAPH_SAMPLES)).astype(int)
     try:
-        graph = interaction_graph(samples.rules, samples.x[some], samples.yhat[some])
+        graph = interaction_graph(samples.rules, samples.yhat[some], samples.x[some])
     except GdpnetError:  # such as whole numbers, which have no hull to measure
         return None
     figure = _figure(5.6)

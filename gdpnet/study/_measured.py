@@ -155,9 +155,9 @@ def measure(
     try:
         if relaxation.kind == "plan":
             for few in _WARM_UP:
-                relaxation.resolve(_fresh(rules), samples.x[:few], samples.yhat[:few])
+                relaxation.resolve(_fresh(rules), samples.yhat[:few], samples.x[:few])
         started = time.perf_counter()
-        chosen = relaxation.resolve(rules, samples.x, samples.yhat)
+        chosen = relaxation.resolve(rules, samples.yhat, samples.x)
         planning = time.perf_counter() - started if relaxation.kind == "plan" else 0.0
         keywords = {
             "relaxation": chosen,
@@ -171,7 +171,7 @@ def measure(
         # sample and of several are compiled apart; adaptive steps take some up only where the CNF
         # breaks a rule.
         other = Projector(_fresh(rules), **keywords)
-        for some in (first[:1], first if relaxation.kind == "auto" else first[[0, 0]]):
+        for some in (first[:1], first if relaxation.kind == "adaptive" else first[[0, 0]]):
             _timed(other, samples, some)
         cold, _ = _timed(projector, samples, first)
         warm, _ = _timed(projector, samples, first)
@@ -279,7 +279,7 @@ def _sizes(rules: RuleModel, relaxation: str | Plan, x: Tensor, solved: Array) -
         first, which = layouts.patterns(active, pruned)
         planned = [layouts.planned(plan, active[s], bool(pruned[s])) for s in first.tolist()]
         numbers = np.array(planned, dtype=np.int64)[which]
-        if relaxation == "auto":
+        if relaxation == "adaptive":
             numbers = np.where(solved >= 0, solved, numbers)
         used, counts = np.unique(numbers, return_counts=True)
         # Where rules contradict each other whatever the inputs, there is no program.

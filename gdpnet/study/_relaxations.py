@@ -8,7 +8,7 @@ from typing import Any
 
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
-from gdpnet.plan.planner import plan_basic_steps
+from gdpnet.plan.planner import choose
 from gdpnet.relaxation.plan import Plan
 
 _NUMBERED = {"pdnf": "K", "plan": "BUDGET"}
@@ -17,7 +17,7 @@ _SOLVED_BY = {
     "exact": "the exact engine searches it without writing it down",
     "milp": "a mixed-integer program by HiGHS",
     "milp:gurobi": "a mixed-integer program by Gurobi",
-    "dense": "written out, solved by gdpnet's dense simplex",
+    "extended": "written out, solved by gdpnet's dense simplex",
     "highs": "written out, solved by HiGHS",
     "gurobi": "written out, solved by Gurobi",
 }
@@ -29,7 +29,7 @@ class Relaxation:
 
     Attributes:
         label: what tables call it.
-        kind: `"cnf"`, `"pdnf"`, `"plan"`, `"auto"` or `"dnf"`.
+        kind: `"cnf"`, `"pdnf"`, `"plan"`, `"adaptive"` or `"dnf"`.
         number: K of `pdnf:K`, the budget of `plan:BUDGET`; else None.
         solver: as in `gdpnet.project`.
         plan: the clusters, where they are known already.
@@ -41,12 +41,12 @@ class Relaxation:
     solver: str = "auto"
     plan: Plan | None = None
 
-    def resolve(self, rules: RuleModel, x: Any, yhat: Any) -> str | Plan:
+    def resolve(self, rules: RuleModel, yhat: Any, x: Any) -> str | Plan:
         """What `gdpnet.project` takes; `plan:BUDGET` is planned on the samples."""
         if self.plan is not None:
             return self.plan
         if self.kind == "plan":
-            return plan_basic_steps(rules, self.number or 0, x, yhat)
+            return choose(rules, self.number or 0, yhat, x)
         return self.kind
 
     @property
@@ -54,12 +54,12 @@ class Relaxation:
         """The solver, by its name."""
         if self.solver != "auto":
             return self.solver
-        return "exact" if self.kind == "dnf" else "dense"
+        return "exact" if self.kind == "dnf" else "extended"
 
     @property
     def written_out(self) -> bool:
         """Whether a linear program is made."""
-        return self.finisher in ("dense", "highs", "gurobi")
+        return self.finisher in ("extended", "highs", "gurobi")
 
     def describe(self, plan: Plan | None = None) -> str:
         """One sentence for a reader who meets it first.
@@ -80,7 +80,7 @@ class Relaxation:
                 else f"rules merged by basic steps within a budget of {self.number} products"
             )
             + merged,
-            "auto": "CNF, then basic steps on what is broken, sample by sample, until all hold",
+            "adaptive": "CNF, then basic steps on what is broken, sample by sample, until all hold",
             "dnf": "all rules that hang together merged, which is exact",
         }[self.kind]
         return f"{what}; {_SOLVED_BY[self.finisher]}"
@@ -89,7 +89,7 @@ class Relaxation:
 def usual_relaxations(rules: RuleModel) -> list[Relaxation]:
     """What is compared where nothing is asked for: a single rule has nothing to merge."""
     partial = ["pdnf:2", "plan:4"] if len(rules.names) > 1 else []
-    return [parse(text, rules) for text in ["cnf", *partial, "auto", "dnf", "dnf:highs"]]
+    return [parse(text, rules) for text in ["cnf", *partial, "adaptive", "dnf", "dnf:highs"]]
 
 
 def parse_all(asked: str | Sequence[str | Plan], rules: RuleModel) -> list[Relaxation]:
@@ -115,10 +115,10 @@ def parse(asked: str | Plan, rules: RuleModel) -> Relaxation:
     if not isinstance(asked, str):
         raise InputError(f"relaxations: expected names and Plans, got {type(asked).__name__}.")
     kind, *rest = asked.strip().split(":")
-    if kind not in ("cnf", "pdnf", "plan", "auto", "dnf"):
+    if kind not in ("cnf", "pdnf", "plan", "adaptive", "dnf"):
         raise InputError(
             f"relaxations: {asked!r} is none that is known. Expected cnf, pdnf:K, plan:BUDGET, "
-            "auto or dnf, with a solver after it where wanted, such as dnf:highs."
+            "adaptive or dnf, with a solver after it where wanted, such as dnf:highs."
         )
     number = None
     if kind in _NUMBERED:

@@ -192,7 +192,7 @@ def what_holds(
     pieces = []
     for first in range(0, max(1, len(y)), _PIECE):
         piece = slice(first, first + _PIECE)
-        each, globally = rules.measure(None if x is None else x[piece], y[piece])
+        each, globally = rules.measure(y[piece], None if x is None else x[piece])
         pieces.append(torch.cat([each, globally[:, None]], dim=1) <= tolerance)
         progress(min(1.0, (first + _PIECE) / max(1, len(y))))
     held = torch.cat(pieces)

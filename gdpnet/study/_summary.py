@@ -12,13 +12,13 @@ from gdpnet.model import RuleModel
 _CHECKED = 20  # samples that are projected by MILP as well
 
 
-def projection_summary(rules: RuleModel, x: torch.Tensor, yhat: torch.Tensor) -> str:
+def projection_summary(rules: RuleModel, yhat: torch.Tensor, x: torch.Tensor) -> str:
     """Project predictions by the exact engine, some of them by MILP too, and tell what came out.
 
     Args:
         rules: the rules.
-        x: inputs, `batch x p`.
         yhat: predictions, `batch x d`.
+        x: inputs, `batch x p`.
     """
     gdpnet.warmup()
     gdpnet.project(rules, yhat[:1], x[:1])
@@ -29,7 +29,7 @@ def projection_summary(rules: RuleModel, x: torch.Tensor, yhat: torch.Tensor) ->
     counts = {s: int((exact.status == s).sum()) for s in status}
     told = [f"{counts[s]} {s.name}" for s in status if counts[s]]
     free = exact.status != status.CONFLICT
-    good = rules.satisfied(x[free], exact.y[free])
+    good = rules.satisfied(exact.y[free], x[free])
     moved = exact.distance[exact.status == status.PROJECTED]
     few = min(_CHECKED, len(yhat))
     start = time.perf_counter()

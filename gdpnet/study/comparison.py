@@ -31,8 +31,8 @@ PREDICTION = "prediction"
 
 def compare(
     rules: RuleModel,
-    x: Any,
     yhat: Any,
+    x: Any = None,
     relaxations: str | Sequence[str | Plan] | None = None,
     *,
     weights: Any = None,
@@ -43,15 +43,15 @@ def compare(
     """Project the same predictions in several relaxations, and measure what each costs and brings.
 
     A relaxation is named as on the command line: `"cnf"` (every rule by itself), `"pdnf:K"` (the
-    first K rules merged), `"plan:BUDGET"` (merged by `plan_basic_steps`), `"auto"`, `"dnf"`, each
-    with a solver where wanted: `"dnf:highs"` is the DNF written out and solved by HiGHS, `"dnf"`
-    the same by the exact engine. A `Plan` may stand in the list too. What cannot be had, such as a
-    DNF with too many products to be written down, has a line with a note that says why.
+    first K rules merged), `"plan:BUDGET"` (merged by `gdpnet.plan.choose`), `"adaptive"`, `"dnf"`,
+    each with a solver where wanted: `"dnf:highs"` is the DNF written out and solved by HiGHS,
+    `"dnf"` the same by the exact engine. A `Plan` may stand in the list too. What cannot be had,
+    such as a DNF with too many products to be written down, has a line with a note that says why.
 
     Args:
         rules: the rules.
-        x: inputs, `batch x p`; None where the rules have none.
         yhat: predictions, `batch x d`.
+        x: inputs, `batch x p`; None where the rules have none.
         relaxations: names and plans, or names with commas; a sensible few where not given.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tolerance: a rule counts as satisfied within it.
@@ -68,7 +68,7 @@ def compare(
         >>> m.a = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 6))
         >>> m.b = gdpnet.rule(gdpnet.any_of(m.y <= 4, m.y >= 7))
         >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
-        >>> found = gdpnet.study.compare(rules, None, [[5.0], [8.0]], "cnf,dnf")
+        >>> found = gdpnet.study.compare(rules, [[5.0], [8.0]], relaxations="cnf,dnf")
         >>> found.table[["relaxation", "variables_max", "gap_max", "csat"]].round(3)
           relaxation  variables_max  gap_max  csat
         0        cnf           14.0    0.667   0.5
@@ -126,7 +126,7 @@ class Comparison:
         - `relaxation` as it was asked for, `solver` that finished;
         - `variables`, `rows`, `disjuncts`, `nonzeros`, each with `_mean` and `_max` over the
           samples: the linear program of a sample's active rules, as `gdpnet.convexify` writes it
-          (for `auto` of the last round); `written_out`: whether it was really written down;
+          (for `adaptive` of the last round); `written_out`: whether it was really written down;
         - `compile_seconds`: time to get ready for all patterns of active rules met (with planning);
         - `seconds_per_sample`: time once that is done;
         - `value_mean`: mean optimal value, a lower bound on the distance; `distance_mean`: mean

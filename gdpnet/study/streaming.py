@@ -186,7 +186,7 @@ def project_file(
                         raise InputError(f"{source}: {first_unusable}.")
                 unusable += int((~usable).sum())
                 if projector is None:
-                    chosen = asked.resolve(rules, x[usable], yhat[usable])
+                    chosen = asked.resolve(rules, yhat[usable], x[usable])
                     projector = Projector(rules, relaxation=chosen, **keywords)
                 projection = projector(yhat, x)
                 if kind_of(source) == ".csv" and not text:

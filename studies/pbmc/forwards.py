@@ -142,7 +142,7 @@ def _predictions(kind: str, count: int) -> torch.Tensor:
 
 
 def _satisfied(rules: gdpnet.RuleModel, x: torch.Tensor, y: torch.Tensor, tol: float) -> float:
-    return float(rules.satisfied(x, y, tol).double().mean())
+    return float(rules.satisfied(y, x, tol).double().mean())
 
 
 if __name__ == "__main__":

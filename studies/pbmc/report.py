@@ -136,7 +136,7 @@ def right_and_wrong(study: Study) -> str:
     """Accuracy where the true class satisfies the rules, and where it does not."""
     data = study.task.test("test")
     truth = torch.nn.functional.one_hot(data.target, 8).double()
-    right = study.task.rules.satisfied(data.rule_x, truth)
+    right = study.task.rules.satisfied(truth, data.rule_x)
     lines = [
         f"| cells | {' | '.join(f'n = {size}' for size in study.sizes)} |",
         f"|---|{'---|' * len(study.sizes)}",
@@ -211,7 +211,7 @@ def rule_sets(study: Study) -> str:
                     yhat = study.predicted("base", size, seed)
                     p = gdpnet.project(markers.rules, yhat, x)
                     free = p.status != gdpnet.Status.CONFLICT
-                    shares.append(float(markers.rules.satisfied(x, p.y)[free].double().mean()))
+                    shares.append(float(markers.rules.satisfied(p.y, x)[free].double().mean()))
                     highest = model.labels(p.y) > 0
                     kept = torch.where(highest, yhat, -1.0).argmax(1)
                     labels = (p.y, torch.eye(8).double()[kept])
@@ -234,7 +234,7 @@ def cells(study: Study) -> str:
     true = data.target
     single = after.amax(1) == 1.0
     active = study.task.rules.active(data.rule_x).sum(1)
-    broken = ~study.task.rules.satisfied(data.rule_x, yhat)
+    broken = ~study.task.rules.satisfied(yhat, data.rule_x)
     free = study.task.conflict_free("test")
     moved = single & broken & free
     kinds = {

@@ -92,7 +92,9 @@ def same(first: dict[str, Any], second: dict[str, Any]) -> None:
 MARKER_RULES = marker_rules(MARKERS, CLASSES, tau=0.0, rho=0.6)
 
 
-@pytest.fixture(params=["dense", "csr", "csc", "raw", "view", "backed", "backed csr", "csr_array"])
+@pytest.fixture(
+    params=["extended", "csr", "csc", "raw", "view", "backed", "backed csr", "csr_array"]
+)
 def adata(request: pytest.FixtureRequest, tmp_path: Path) -> anndata.AnnData:
     """The same cells in every form an AnnData may have."""
     form = request.param
@@ -115,7 +117,7 @@ def adata(request: pytest.FixtureRequest, tmp_path: Path) -> anndata.AnnData:
         "csr": sparse.csr_matrix,
         "csc": sparse.csc_matrix,
         "csr_array": sparse.csr_array,
-        "dense": np.asarray,
+        "extended": np.asarray,
     }
     return make(wrap[form](expression()))
 
@@ -144,7 +146,7 @@ def test_three_things_are_written_and_the_rest_is_as_before(adata: anndata.AnnDa
     assert adata.obs["gdpnet_status"].tolist() == names
     assert {"SATISFIED", "PROJECTED", "CONFLICT"} <= set(names)  # the example has all three
     free = np.array(names) != "CONFLICT"
-    assert MARKER_RULES.rules.satisfied(x[free], found.to_numpy()[free]).all()
+    assert MARKER_RULES.rules.satisfied(found.to_numpy()[free], x[free]).all()
     assert list(adata.obs["gdpnet_label"].cat.categories) == CLASSES
 
 
@@ -225,7 +227,7 @@ def test_a_large_sparse_matrix_takes_little_memory() -> None:
 
 def test_pieces_of_a_file_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gdpnet.bio._expression._PIECE", 7 * len(GENES))
-    for name, matrix in (("dense", expression()), ("sparse", sparse.csr_matrix(expression()))):
+    for name, matrix in (("extended", expression()), ("sparse", sparse.csr_matrix(expression()))):
         make(matrix).write_h5ad(tmp_path / f"{name}.h5ad")
         backed = anndata.read_h5ad(tmp_path / f"{name}.h5ad", backed="r")
         np.testing.assert_array_equal(

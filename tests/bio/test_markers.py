@@ -26,8 +26,8 @@ def test_the_rules_of_a_scanpy_dict() -> None:
     x = torch.tensor([[1.0, 0.99], [0.5, 1.2], [2.0, 2.0]])
     assert rules.active(x).tolist() == [[True, False], [False, True], [True, True]]
     y = torch.tensor([[0.7, 0.3, 0, 0], [0.7, 0.3, 0, 0], [0.7, 0.3, 0, 0]])
-    assert rules.satisfied(x, y).tolist() == [True, False, False]
-    assert rules.satisfied(x[:1], torch.tensor([[0.7, 0.0, 0.0, 0.0]])).tolist() == [False]
+    assert rules.satisfied(y, x).tolist() == [True, False, False]
+    assert rules.satisfied(torch.tensor([[0.7, 0.0, 0.0, 0.0]]), x[:1]).tolist() == [False]
     # Two classes cannot both have 0.7: a matter of the cell, not of the rules.
     status = gdpnet.project(rules, y, x).status.tolist()
     assert status == [gdpnet.Status.SATISFIED, gdpnet.Status.PROJECTED, gdpnet.Status.CONFLICT]
@@ -164,7 +164,7 @@ for call in (
 ):
     try:
         call()
-    except gdpnet.InputError as error:
+    except gdpnet.errors.InputError as error:
         assert "needs anndata" in str(error) and "pip install 'gdpnet[bio]'" in str(error), error
     else:
         raise SystemExit("nothing raised")

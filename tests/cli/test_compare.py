@@ -42,10 +42,10 @@ def test_the_table_is_the_library_s(model: Path, tmp_path: Path) -> None:
     x, targets = loaded.sample(40, split="iid", seed=3)  # type: ignore[misc]
     noise = torch.randn(40, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     yhat = targets + 0.5 * targets.std(0, correction=0) * noise
-    expected = gdpnet.study.compare(rules, x, yhat, list(table.relaxation)).table
+    expected = gdpnet.study.compare(rules, yhat, x, list(table.relaxation)).table
     for column in table.columns.difference(["compile_seconds", "seconds_per_sample", "note"]):
         pandas.testing.assert_series_equal(table[column], expected[column], check_dtype=False)
-    assert line(result.stdout, "  solver") == ["dense", "dense", "exact", "highs"]
+    assert line(result.stdout, "  solver") == ["extended", "extended", "exact", "highs"]
     assert "targets plus noise of 0.5 standard deviations" in result.stdout
     assert "40 samples" in result.stdout
 
@@ -55,7 +55,7 @@ def test_cooling_with_the_usual_relaxations_and_a_page(tmp_path: Path) -> None:
     result = run("compare", MODELS / "cooling", "--samples", 100, "--split", "ood", "--html", page)
     assert result.exit_code == 0, result.output
     header = result.stdout.splitlines()[0].split()
-    assert header == ["cnf", "pdnf:2", "plan:4", "auto", "dnf", "dnf:highs"]
+    assert header == ["cnf", "pdnf:2", "plan:4", "adaptive", "dnf", "dnf:highs"]
     shares = line(result.stdout, "  of all, %")
     assert shares[3:] == ["100", "100", "100"]
     text = page.read_text(encoding="utf-8")

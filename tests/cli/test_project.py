@@ -48,7 +48,7 @@ def test_cooling_from_parquet_to_csv(tmp_path: Path) -> None:
     p = gdpnet.project(rules, y, x)
     written = found[[f"pred_{name}_projected" for name in rules.output_names]].to_numpy()
     np.testing.assert_array_equal(written, p.y.numpy())
-    assert rules.satisfied(x, torch.from_numpy(written)).all()
+    assert rules.satisfied(torch.from_numpy(written), x).all()
     counts = found["gdpnet_status"].value_counts()
     for status, count in counts.items():
         assert f"{count} {status}" in result.stdout

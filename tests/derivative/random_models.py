@@ -167,7 +167,7 @@ def compare(model: RandomModel, tolerance: float, name: str = "", **keywords: An
 
 def _rows_of_jacobian(y: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
     with warnings.catch_warnings():  # an output of its own may well be held in place everywhere
-        warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+        warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
         rows = [torch.autograd.grad(one.sum(), leaf, retain_graph=True)[0] for one in y.unbind(1)]
     return torch.stack(rows, 1)
 

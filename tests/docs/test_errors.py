@@ -232,7 +232,7 @@ def unknown_rule_in_plan() -> None:
 def plan_with_whole_numbers() -> None:
     m = gap()
     m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 5))
-    gdpnet.plan_basic_steps(gdpnet.RuleModel(m, outputs=[m.y, m.n]))
+    gdpnet.plan.choose(gdpnet.RuleModel(m, outputs=[m.y, m.n]))
 
 
 # ---- arguments ---------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def which_columns() -> None:
 
 
 def not_the_nearest() -> None:
-    gdpnet.certify(gap_rules(), None, [4.5], [7.0])
+    gdpnet.proof.certify(gap_rules(), [4.5], y=[7.0])
 
 
 # ---- contradictions, solvers, files ------------------------------------------------------
@@ -353,7 +353,7 @@ def no_gurobi() -> None:
 def no_matplotlib() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib.pyplot", None)
-        gdpnet.plot_sizes(gap_rules())
+        gdpnet.plot.plot_sizes(gap_rules())
 
 
 def no_torchmetrics() -> None:
@@ -364,7 +364,7 @@ def no_torchmetrics() -> None:
 
 
 def certificate_too_large() -> None:
-    gdpnet.certify(many_rules(6, 3), None, [0.0, 0.0, 0.0], node_limit=2)
+    gdpnet.proof.certify(many_rules(6, 3), [0.0, 0.0, 0.0], node_limit=2)
 
 
 def no_file(folder: Path) -> None:
@@ -424,60 +424,111 @@ def twice_differentiated() -> None:
 
 
 PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
-    (gdpnet.RuleError, not_linear),
-    (gdpnet.RuleError, condition_on_an_output),
-    (gdpnet.RuleError, condition_without_effect),
-    (gdpnet.RuleError, immutable_input),
-    (gdpnet.RuleError, integer_without_bounds),
-    (gdpnet.RuleError, shared_disjunct),
-    (gdpnet.RuleError, idle_disjunct),
-    (gdpnet.RuleError, unknown_component),
-    (gdpnet.RuleError, unexpanded_arc),
-    (gdpnet.RuleError, transformed),
-    (gdpnet.RuleError, deep_expression),
-    (gdpnet.RuleError, strict_relation),
-    (gdpnet.RuleError, negated_equality),
-    (gdpnet.RuleError, python_or),
-    (gdpnet.RuleError, function_condition_not_saved),
-    (gdpnet.RuleError, damaged_file),
-    (gdpnet.RuleError, newer_file),
-    (gdpnet.RuleError, hull_without_bounds),
-    (gdpnet.RuleError, too_many_products),
-    (gdpnet.RuleError, unknown_rule_in_plan),
-    (gdpnet.RuleError, plan_with_whole_numbers),
-    (gdpnet.InputError, missing_x),
-    (gdpnet.InputError, wrong_width),
-    (gdpnet.InputError, missing_dimension),
-    (gdpnet.InputError, integers),
-    (gdpnet.InputError, not_a_number),
-    (gdpnet.InputError, unusable_coefficient),
-    (gdpnet.InputError, nothing_to_load),
-    (gdpnet.InputError, unknown_choice),
-    (gdpnet.InputError, unknown_gradient),
-    (gdpnet.InputError, solver_of_another_relaxation),
-    (gdpnet.InputError, tie_of_another_solver),
-    (gdpnet.InputError, bad_weights),
-    (gdpnet.InputError, other_checkpoint),
-    (gdpnet.InputError, which_columns),
-    (gdpnet.InputError, traced),
-    (gdpnet.InputError, not_the_nearest),
-    (gdpnet.ConflictError, contradiction),
-    (gdpnet.ConflictError, contradictory_globals),
-    (gdpnet.ConflictError, contradictory_program),
-    (gdpnet.SolverError, gurobi_too_small),
-    (gdpnet.SolverError, no_gurobi),
-    (gdpnet.SolverError, no_numba),
-    (gdpnet.SolverError, no_numba_for_a_gradient),
-    (gdpnet.SolverError, certificate_too_large),
-    (gdpnet.ModelFileError, no_file),
-    (gdpnet.ModelFileError, no_build),
-    (gdpnet.ModelFileError, builds_a_pyomo_model),
-    (gdpnet.ConflictWarning, nothing_to_break),
-    (gdpnet.ZeroGradientWarning, vanished_gradient),
-    (gdpnet.ZeroGradientWarning, vanished_with_auto),
-    (gdpnet.IdentityGradientWarning, unknown_derivative),
+    (gdpnet.errors.RuleError, not_linear),
+    (gdpnet.errors.RuleError, condition_on_an_output),
+    (gdpnet.errors.RuleError, condition_without_effect),
+    (gdpnet.errors.RuleError, immutable_input),
+    (gdpnet.errors.RuleError, integer_without_bounds),
+    (gdpnet.errors.RuleError, shared_disjunct),
+    (gdpnet.errors.RuleError, idle_disjunct),
+    (gdpnet.errors.RuleError, unknown_component),
+    (gdpnet.errors.RuleError, unexpanded_arc),
+    (gdpnet.errors.RuleError, transformed),
+    (gdpnet.errors.RuleError, deep_expression),
+    (gdpnet.errors.RuleError, strict_relation),
+    (gdpnet.errors.RuleError, negated_equality),
+    (gdpnet.errors.RuleError, python_or),
+    (gdpnet.errors.RuleError, function_condition_not_saved),
+    (gdpnet.errors.RuleError, damaged_file),
+    (gdpnet.errors.RuleError, newer_file),
+    (gdpnet.errors.RuleError, hull_without_bounds),
+    (gdpnet.errors.RuleError, too_many_products),
+    (gdpnet.errors.RuleError, unknown_rule_in_plan),
+    (gdpnet.errors.RuleError, plan_with_whole_numbers),
+    (gdpnet.errors.InputError, missing_x),
+    (gdpnet.errors.InputError, wrong_width),
+    (gdpnet.errors.InputError, missing_dimension),
+    (gdpnet.errors.InputError, integers),
+    (gdpnet.errors.InputError, not_a_number),
+    (gdpnet.errors.InputError, unusable_coefficient),
+    (gdpnet.errors.InputError, nothing_to_load),
+    (gdpnet.errors.InputError, unknown_choice),
+    (gdpnet.errors.InputError, unknown_gradient),
+    (gdpnet.errors.InputError, solver_of_another_relaxation),
+    (gdpnet.errors.InputError, tie_of_another_solver),
+    (gdpnet.errors.InputError, bad_weights),
+    (gdpnet.errors.InputError, other_checkpoint),
+    (gdpnet.errors.InputError, which_columns),
+    (gdpnet.errors.InputError, traced),
+    (gdpnet.errors.InputError, not_the_nearest),
+    (gdpnet.errors.ConflictError, contradiction),
+    (gdpnet.errors.ConflictError, contradictory_globals),
+    (gdpnet.errors.ConflictError, contradictory_program),
+    (gdpnet.errors.SolverError, gurobi_too_small),
+    (gdpnet.errors.SolverError, no_gurobi),
+    (gdpnet.errors.SolverError, no_numba),
+    (gdpnet.errors.SolverError, no_numba_for_a_gradient),
+    (gdpnet.errors.SolverError, certificate_too_large),
+    (gdpnet.errors.ModelFileError, no_file),
+    (gdpnet.errors.ModelFileError, no_build),
+    (gdpnet.errors.ModelFileError, builds_a_pyomo_model),
+    (gdpnet.errors.ConflictWarning, nothing_to_break),
+    (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
+    (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),
+    (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
     (MissingPackageError, no_torchmetrics),
     (MissingPackageError, no_matplotlib),
+    (gdpnet.errors.RuleError, not_linear),
+    (gdpnet.errors.RuleError, condition_on_an_output),
+    (gdpnet.errors.RuleError, condition_without_effect),
+    (gdpnet.errors.RuleError, immutable_input),
+    (gdpnet.errors.RuleError, integer_without_bounds),
+    (gdpnet.errors.RuleError, shared_disjunct),
+    (gdpnet.errors.RuleError, idle_disjunct),
+    (gdpnet.errors.RuleError, unknown_component),
+    (gdpnet.errors.RuleError, unexpanded_arc),
+    (gdpnet.errors.RuleError, transformed),
+    (gdpnet.errors.RuleError, deep_expression),
+    (gdpnet.errors.RuleError, strict_relation),
+    (gdpnet.errors.RuleError, negated_equality),
+    (gdpnet.errors.RuleError, python_or),
+    (gdpnet.errors.RuleError, function_condition_not_saved),
+    (gdpnet.errors.RuleError, damaged_file),
+    (gdpnet.errors.RuleError, hull_without_bounds),
+    (gdpnet.errors.RuleError, too_many_products),
+    (gdpnet.errors.RuleError, unknown_rule_in_plan),
+    (gdpnet.errors.RuleError, plan_with_whole_numbers),
+    (gdpnet.errors.InputError, missing_x),
+    (gdpnet.errors.InputError, wrong_width),
+    (gdpnet.errors.InputError, missing_dimension),
+    (gdpnet.errors.InputError, integers),
+    (gdpnet.errors.InputError, not_a_number),
+    (gdpnet.errors.InputError, unusable_coefficient),
+    (gdpnet.errors.InputError, nothing_to_load),
+    (gdpnet.errors.InputError, unknown_choice),
+    (gdpnet.errors.InputError, unknown_gradient),
+    (gdpnet.errors.InputError, solver_of_another_relaxation),
+    (gdpnet.errors.InputError, tie_of_another_solver),
+    (gdpnet.errors.InputError, bad_weights),
+    (gdpnet.errors.InputError, other_checkpoint),
+    (gdpnet.errors.InputError, which_columns),
+    (gdpnet.errors.InputError, traced),
+    (gdpnet.errors.InputError, not_the_nearest),
+    (gdpnet.errors.ConflictError, contradiction),
+    (gdpnet.errors.ConflictError, contradictory_globals),
+    (gdpnet.errors.ConflictError, contradictory_program),
+    (gdpnet.errors.SolverError, gurobi_too_small),
+    (gdpnet.errors.SolverError, no_numba),
+    (gdpnet.errors.SolverError, no_numba_for_a_gradient),
+    (gdpnet.errors.SolverError, certificate_too_large),
+    (gdpnet.errors.ModelFileError, no_file),
+    (gdpnet.errors.ModelFileError, no_build),
+    (gdpnet.errors.ModelFileError, builds_a_pyomo_model),
+    (gdpnet.errors.ConflictWarning, nothing_to_break),
+    (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
+    (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),
+    (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
+    (ImportError, no_torchmetrics),
     (RuntimeError, twice_differentiated),
 ]
 

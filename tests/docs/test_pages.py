@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from inspect import isclass, ismodule
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,12 @@ def test_concepts_have_the_words_of_each_status(status: gdpnet.Status) -> None:
 
 def test_every_public_name_is_in_the_api() -> None:
     listed = set(re.findall(r"^(?::::|###) (gdpnet\.\S+)", read("api.md"), re.MULTILINE))
-    public = {f"gdpnet.{name}" for name in gdpnet.__all__ if name != "nn"}
-    again = {"gdpnet.nn.ProjectionLayer"}
-    public |= {f"gdpnet.nn.{name}" for name in gdpnet.nn.__all__} - again
-    assert public <= listed
+    public = {f"gdpnet.{n}" for n in gdpnet.__all__ if not ismodule(getattr(gdpnet, n))}
+    for room in (gdpnet.nn, gdpnet.plan, gdpnet.plot, gdpnet.proof):
+        public |= {f"{room.__name__}.{name}" for name in room.__all__}
+    public |= {f"gdpnet.errors.{n}" for n, kind in vars(gdpnet.errors).items() if isclass(kind)}
+    again = {"gdpnet.nn.ProjectionLayer", "gdpnet.errors.GdpnetError", "gdpnet.errors.GDP_Error"}
+    assert public - again <= listed
 
 
 def test_the_site_builds_and_fetches_nothing(tmp_path: Path) -> None:

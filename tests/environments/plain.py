@@ -15,7 +15,7 @@ m = pyo.ConcreteModel()
 m.y = pyo.Var(bounds=(0, 10))
 m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
 rules = gdpnet.RuleModel(m, outputs=[m.y])
-for solver in ("auto", "milp", "highs", "dense"):
+for solver in ("auto", "milp", "highs", "extended"):
     assert abs(float(gdpnet.project(rules, [[4.5]], solver=solver).y) - 3.0) < 1e-9, solver
 lp = gdpnet.convexify(rules, yhat=[4.5])
 assert abs(pyo.SolverFactory("appsi_highs").solve(lp).problem.lower_bound - 1.5) < 1e-9

@@ -105,7 +105,7 @@ MESSAGES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         "gurobipy is not installed. pip install 'gdpnet[gurobi]', or use HiGHS.",
     ),
     "matplotlib": (
-        lambda gdpnet, rules: gdpnet.plot_region(rules, x=[30.0]),
+        lambda gdpnet, rules: gdpnet.plot.plot_region(rules, x=[30.0]),
         "Pictures need matplotlib, which is not installed. pip install 'gdpnet[plot]'",
     ),
     "typer": (

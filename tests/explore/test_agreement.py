@@ -70,7 +70,7 @@ def check(page: Page, rules: RuleModel, x: torch.Tensor | None, yhat: np.ndarray
             relaxation=plan if relaxation == "pdnf" else relaxation,
         )
         theirs = in_page(page, rules, cases, inputs)
-        violation = rules.violation(x, torch.from_numpy(yhat))
+        violation = rules.violation(torch.from_numpy(yhat), x)
         for k in range(n):
             told, status = theirs[k], Status(int(ours.status[k]))
             assert told["violation"] == pytest.approx(violation[k].tolist(), abs=1e-9)
@@ -80,7 +80,7 @@ def check(page: Page, rules: RuleModel, x: torch.Tensor | None, yhat: np.ndarray
             assert told["value"] == pytest.approx(float(ours.value[k]), abs=1e-7, rel=1e-7)
             point = torch.tensor(told["y"], dtype=torch.float64)
             own = x[k] if x is not None else None
-            assert bool(rules.satisfied(own, point, tol=2e-6)) == (told["status"] != "relaxed")
+            assert bool(rules.satisfied(point, own, tol=2e-6)) == (told["status"] != "relaxed")
             assert (told["status"] == "satisfied") == (status == Status.SATISFIED)
             if relaxation == "dnf":
                 assert told["status"] != "relaxed"
@@ -139,7 +139,7 @@ def test_random_rules(opened: Page) -> None:
         rules = random_rules(rng)
         try:
             model_of(rules, "", (0, 1), ())
-        except gdpnet.InputError:
+        except gdpnet.errors.InputError:
             continue
         if not rules.names:
             continue
@@ -181,7 +181,7 @@ def test_regions_and_outlines(opened: Page) -> None:
         rules = random_rules(rng)
         try:
             model_of(rules, "", (0, 1), ())
-        except gdpnet.InputError:
+        except gdpnet.errors.InputError:
             continue
         if rules.data.outputs < 2:
             continue

@@ -22,7 +22,7 @@ def disagreement(seed: int) -> str:
     if exact.status.tolist() != milp.status.tolist():
         return f"status {exact.status.tolist()} and {milp.status.tolist()} for {yhat.tolist()}"
     some = exact.status != Status.CONFLICT
-    if not rules.satisfied(None, exact.y[some], tol=1e-8).all():
+    if not rules.satisfied(exact.y[some], tol=1e-8).all():
         return f"a rule is broken at {exact.y.tolist()}"
     if not torch.allclose(exact.distance[some], milp.distance[some], atol=1e-7, rtol=1e-8):
         return f"distances {exact.distance.tolist()} and {milp.distance.tolist()}"

@@ -131,7 +131,7 @@ class Check:
         yhat, x = case.yhat[: self.most], case.x if case.x is None else case.x[: self.most]
         with warnings.catch_warnings():
             # Where globals contradict each other there is nothing that "nearest" could break.
-            warnings.simplefilter("ignore", gdpnet.ConflictWarning)
+            warnings.simplefilter("ignore", gdpnet.errors.ConflictWarning)
             return gdpnet.project(case.rules, yhat, x, **keywords)
 
 
@@ -354,7 +354,7 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     if answer.status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
         return
     try:
-        proof = gdpnet.certify(case.rules, x, yhat, weights=case.weights, time_limit=_SECONDS)
+        proof = gdpnet.proof.certify(case.rules, yhat, x, weights=case.weights, time_limit=_SECONDS)
     except SolverError:
         yield _UNFINISHED
         return
@@ -363,7 +363,7 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         return
     conflict = proof.bound == INF
     y = None if conflict else answer.projection.y[i]
-    verdict = gdpnet.verify(case.rules, x, yhat, y, proof, weights=case.weights)
+    verdict = gdpnet.proof.verify(case.rules, yhat, y, x, proof, weights=case.weights)
     if not verdict.ok:
         yield f"verify: {verdict.reason}"
     if conflict:
@@ -372,5 +372,5 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         return
     yield from _above(sample, proof.bound)
     breaks = not sample.holds(sample.yhat, _times(sample.problem, Fraction(OF_RELAXATIONS)))
-    if breaks and gdpnet.verify(case.rules, x, yhat, yhat, proof, weights=case.weights).ok:
+    if breaks and gdpnet.proof.verify(case.rules, yhat, yhat, x, proof, weights=case.weights).ok:
         yield "verify accepts a prediction that breaks rules"

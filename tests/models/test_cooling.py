@@ -372,7 +372,7 @@ def test_build_and_network() -> None:
     x = cooling.sample(200, "ood", 1)[0]
     y = torch.from_numpy(cooling.optimal(x.numpy()))
     assert torch.equal(rules.active(x), torch.from_numpy(cooling.active(x.numpy())))
-    assert bool(rules.satisfied(x, y).all())
+    assert bool(rules.satisfied(y, x).all())
 
 
 def test_network_is_the_papers_backbone() -> None:

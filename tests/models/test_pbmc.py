@@ -284,7 +284,7 @@ def test_rules_alone_satisfy_what_can_be_satisfied(small: ModuleType) -> None:
     assert not torch.equal(found[0], found[2])
     free = task.conflict_free("test")
     assert data.rule_x is not None
-    assert task.rules.satisfied(data.rule_x, found[0])[free].all()
+    assert task.rules.satisfied(found[0], data.rule_x)[free].all()
     torch.testing.assert_close(found[0].sum(1), torch.ones(len(data), dtype=torch.float64))
 
 

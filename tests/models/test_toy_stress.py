@@ -98,9 +98,9 @@ def test_toy_build(name: str) -> None:
     rules = toy.build(name)
     assert list(rules.names) == (["rule"] if name == "one_rule" else ["rule1", "rule2"])
     x, y = toy.sample(30, "iid", 0, name)
-    assert bool(rules.satisfied(x, y).all())
+    assert bool(rules.satisfied(y, x).all())
     middle = torch.full((1, y.shape[1]), 4.5, dtype=torch.float64)
-    assert not bool(rules.satisfied(x[:1], middle).any())
+    assert not bool(rules.satisfied(middle, x[:1]).any())
 
 
 @pytest.mark.parametrize("call", [toy.pyomo_model, toy.build])
@@ -172,4 +172,4 @@ def test_stress_build() -> None:
     assert len(rules.names) == 6
     x, y = stress.sample(30, "ood", 0, 6, 4)
     assert bool(rules.active(x).all())
-    assert bool(rules.satisfied(x, y).all())
+    assert bool(rules.satisfied(y, x).all())

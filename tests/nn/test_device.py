@@ -87,13 +87,13 @@ def test_rules_are_measured(rules, without_float64) -> None:
     yhat, x = sampled()
     there = yhat.to(ELSEWHERE)
     for inputs in (x, x.to(ELSEWHERE)):
-        assert torch.equal(back(rules.satisfied(inputs, there)), rules.satisfied(x, yhat))
-        assert torch.equal(back(rules.violation(inputs, there)), rules.violation(x, yhat))
+        assert torch.equal(back(rules.satisfied(there, inputs)), rules.satisfied(yhat, x))
+        assert torch.equal(back(rules.violation(there, inputs)), rules.violation(yhat, x))
         assert torch.equal(
-            back(rules.global_violation(inputs, there)), rules.global_violation(x, yhat)
+            back(rules.global_violation(there, inputs)), rules.global_violation(yhat, x)
         )
     assert torch.equal(back(rules.active(x.to(ELSEWHERE))), rules.active(x))
-    graph = gdpnet.interaction_graph(rules, x.to(ELSEWHERE), there)
+    graph = gdpnet.plan.interaction_graph(rules, there, x.to(ELSEWHERE))
     assert graph.graph["samples"] == 6
 
 
@@ -114,7 +114,7 @@ def test_metric(rules, without_float64) -> None:
     metric = RuleSatisfaction(rules)
     yhat, x = sampled()
     metric.update(yhat.to(ELSEWHERE), x.to(ELSEWHERE))
-    assert metric.compute()["csat"].item() == rules.satisfied(x, yhat).float().mean().item()
+    assert metric.compute()["csat"].item() == rules.satisfied(yhat, x).float().mean().item()
 
 
 def test_a_network_with_scales(rules, without_float64) -> None:
@@ -144,4 +144,4 @@ def test_cuda(rules, of_x: str) -> None:
     torch.testing.assert_close(y.cpu(), gdpnet.ProjectionLayer(rules)(yhat, x))
     y.sum().backward()
     assert there.grad.is_cuda
-    assert torch.equal(rules.satisfied(x.to(of_x), there).cpu(), rules.satisfied(x, yhat))
+    assert torch.equal(rules.satisfied(there, x.to(of_x)).cpu(), rules.satisfied(yhat, x))

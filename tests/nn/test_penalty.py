@@ -84,7 +84,7 @@ def test_zero_exactly_where_the_rules_hold(problem: Problem) -> None:
     projected = gdpnet.project(rules, problem.yhat, problem.x)
     y = torch.cat([problem.yhat, projected.y])
     x = None if problem.x is None else torch.cat([problem.x, problem.x])
-    holds = rules.satisfied(x, y, tol=0.0)
+    holds = rules.satisfied(y, x, tol=0.0)
     if problem.name == "contradictory_logic":
         holds[:] = False  # it pays for the rules, one by one
     assert ((penalty(y, x) == 0.0) == holds).all()
@@ -95,7 +95,7 @@ def test_random_rules_against_all_truth_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rules = random_rules(rng)
     if rules.auxiliary_names:
-        with pytest.raises(gdpnet.RuleError, match=re.escape(rules.auxiliary_names[0])):
+        with pytest.raises(gdpnet.errors.RuleError, match=re.escape(rules.auxiliary_names[0])):
             RulePenalty(rules)
         return
     if len(rules.data.booleans) > 12:
@@ -248,13 +248,13 @@ def test_descent_reaches_outputs_that_hold() -> None:
     x, _ = cooling.sample(64, "ood", seed=1)
     y = torch.full((64, 3), 0.5, dtype=torch.float64, requires_grad=True)
     penalty = RulePenalty(rules, reduction="sum")
-    held = rules.satisfied(x, y)
+    held = rules.satisfied(y, x)
     optimizer = torch.optim.Adam([y], lr=0.01)
     for _ in range(300):
         optimizer.zero_grad()
         penalty(y, x).backward()
         optimizer.step()
-    now = rules.satisfied(x, y, tol=0.02)
+    now = rules.satisfied(y, x, tol=0.02)
     assert y[held].eq(0.5).all()
     assert 8 <= (~held).sum() <= 56
     # Not all: rules that pull at one output from both sides can hold each other up.
@@ -355,7 +355,7 @@ def test_without_rules_bounds_and_globals_count() -> None:
 @pytest.mark.parametrize("problem", WITH_AUXILIARIES, ids=lambda problem: problem.name)
 def test_auxiliaries_are_named(problem: Problem) -> None:
     rules = problem.rules()
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         RulePenalty(rules)
     assert all(name in str(caught.value) for name in rules.auxiliary_names[:8])
 
@@ -370,7 +370,9 @@ def test_too_many_choices_are_refused_at_once() -> None:
     m.split = Disjunction(range(16), rule=lambda m, i: [m.low[i], m.high[i]])
     indicators = [m.high[i].indicator_var for i in range(16)]
     m.some = pyo.LogicalConstraint(expr=pyo.lor(*indicators))
-    with pytest.raises(gdpnet.RuleError, match=r"16 rules together.*more than 10000 choices"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"16 rules together.*more than 10000 choices"
+    ):
         RulePenalty(gdpnet.RuleModel(m, outputs=[m.y]))
 
 
@@ -385,19 +387,21 @@ def test_too_many_choices_are_refused_at_once() -> None:
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(gdpnet.InputError, match=message):
+    with pytest.raises(gdpnet.errors.InputError, match=message):
         RulePenalty(BY_NAME["midway"].rules(), **options)
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(gdpnet.InputError, match=r"rules: expected a gdpnet\.RuleModel, got str"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"rules: expected a gdpnet\.RuleModel, got str"
+    ):
         RulePenalty("rules")  # type: ignore[arg-type]
     penalty = RulePenalty(nested_rules())
-    with pytest.raises(gdpnet.InputError, match="x: these rules have inputs"):
+    with pytest.raises(gdpnet.errors.InputError, match="x: these rules have inputs"):
         penalty(torch.zeros(3, 2))
-    with pytest.raises(gdpnet.InputError, match="y: NaN or infinity in row 1"):
+    with pytest.raises(gdpnet.errors.InputError, match="y: NaN or infinity in row 1"):
         penalty(torch.tensor([[0.0, 1.0], [math.nan, 0.0]]), torch.ones(2, 1))
-    with pytest.raises(gdpnet.InputError, match="y: expected 2 columns"):
+    with pytest.raises(gdpnet.errors.InputError, match="y: expected 2 columns"):
         penalty(torch.zeros(3, 4), torch.ones(3, 1))
 
 

@@ -40,14 +40,14 @@ def test_cooling_is_counted_as_the_rules_count() -> None:
     for k in range(0, 300, 64):
         metric.update(y[k : k + 64], x[k : k + 64])
     found = numbers(metric)
-    satisfied = rules.satisfied(x, y)
+    satisfied = rules.satisfied(y, x)
     assert 0 < satisfied.sum() < 300
     assert found["csat"] == pytest.approx(satisfied.double().mean().item())
     assert found["samples"] == found["samples_conflict_free"] == 300  # cooling never contradicts
     assert found["csat_conflict_free"] == found["csat"]
     for r, name in enumerate(rules.names):
         active = rules.active(x)[:, r]
-        holds = rules.violation(x, y)[active, r] <= 1e-6
+        holds = rules.violation(y, x)[active, r] <= 1e-6
         assert found[f"samples/{name}"] == active.sum()
         assert found[f"csat/{name}"] == pytest.approx(holds.double().mean().item(), nan_ok=True)
     assert found["csat/R1_hot"] < 1.0
@@ -90,7 +90,7 @@ def test_bank(problem: Problem) -> None:
     count = len(problem.samples)
     p = gdpnet.project(rules, problem.yhat, problem.x, solver="milp")
     contradictory = int((p.status == gdpnet.Status.CONFLICT).sum())
-    held = int(rules.satisfied(problem.x, problem.yhat).sum())
+    held = int(rules.satisfied(problem.yhat, problem.x).sum())
     assert found["samples_conflict_free"] == count - contradictory
     assert found["csat"] == pytest.approx(held / count)
     if contradictory < count:
@@ -122,7 +122,7 @@ def test_forward_reset_and_any_leading_shape() -> None:
     x, y = sample(24)
     metric = RuleSatisfaction(rules)
     on_batch = metric(y[:12].reshape(3, 4, 3), x[:12].reshape(3, 4, 7))
-    expected = rules.satisfied(x[:12], y[:12]).double().mean().item()
+    expected = rules.satisfied(y[:12], x[:12]).double().mean().item()
     assert on_batch["csat"].item() == pytest.approx(expected)
     metric.update(y[12:].requires_grad_(), x[12:])
     assert numbers(metric)["samples"] == 24
@@ -142,11 +142,15 @@ def test_copies() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(gdpnet.InputError, match=r"rules: expected a gdpnet\.RuleModel, got int"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"rules: expected a gdpnet\.RuleModel, got int"
+    ):
         RuleSatisfaction(3)  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.InputError, match="tol: expected a finite number >= 0, got -1"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match="tol: expected a finite number >= 0, got -1"
+    ):
         RuleSatisfaction(cooling.build(), tol=-1)
-    with pytest.raises(gdpnet.InputError, match="x: these rules have inputs"):
+    with pytest.raises(gdpnet.errors.InputError, match="x: these rules have inputs"):
         RuleSatisfaction(cooling.build()).update(torch.zeros(2, 3))
 
 

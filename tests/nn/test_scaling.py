@@ -199,7 +199,9 @@ def test_sklearn_scalers() -> None:
         y = torch.from_numpy(scaler.transform(data))
         torch.testing.assert_close(outputs.to_physical(y), physical(200))
         torch.testing.assert_close(outputs.to_network(physical(200)), y, rtol=1e-7, atol=1e-7)
-    with pytest.raises(gdpnet.InputError, match="PowerTransformer does more than shift and scale"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match="PowerTransformer does more than shift and scale"
+    ):
         OutputScale(("a", "b", "c"), preprocessing.PowerTransformer().fit(data))
 
 
@@ -282,22 +284,30 @@ def test_repr() -> None:
     ],
 )
 def test_bad_inputs(columns: Any, scale: Any, message: str) -> None:
-    with pytest.raises(gdpnet.InputError, match=message):
+    with pytest.raises(gdpnet.errors.InputError, match=message):
         RuleInputs(NAMES, columns, scale)
 
 
 def test_bad_x() -> None:
-    with pytest.raises(gdpnet.InputError, match="x has 3 columns, and the rules have 2 inputs"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match="x has 3 columns, and the rules have 2 inputs"
+    ):
         RuleInputs(NAMES)(torch.zeros(4, 3))
-    with pytest.raises(gdpnet.InputError, match=r"x has 3 columns, not those of \[0, 3\]"):
+    with pytest.raises(gdpnet.errors.InputError, match=r"x has 3 columns, not those of \[0, 3\]"):
         RuleInputs(NAMES, [0, 3])(torch.zeros(4, 3))
-    with pytest.raises(gdpnet.InputError, match=r"x: expected 3 columns.* got shape \(4, 5\)"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"x: expected 3 columns.* got shape \(4, 5\)"
+    ):
         RuleInputs(NAMES, [0, 1], (MEAN, SCALE))(torch.zeros(4, 5))
-    with pytest.raises(gdpnet.InputError, match=r"x: expected a floating-point tensor.*got dict"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"x: expected a floating-point tensor.*got dict"
+    ):
         RuleInputs(NAMES)({"x": torch.zeros(4, 2)})
-    with pytest.raises(gdpnet.InputError, match=r"torch.int64 of shape \(4, 2\)"):
+    with pytest.raises(gdpnet.errors.InputError, match=r"torch.int64 of shape \(4, 2\)"):
         RuleInputs(NAMES)(torch.zeros(4, 2, dtype=torch.int64))
-    with pytest.raises(gdpnet.InputError, match=r"must return a tensor with 2 columns .*\(4, 3\)"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"must return a tensor with 2 columns .*\(4, 3\)"
+    ):
         RuleInputs(NAMES, lambda x: x)(torch.zeros(4, 3))
 
 
@@ -312,7 +322,7 @@ def test_bad_x() -> None:
     ],
 )
 def test_bad_output_scale(scale: Any, message: str) -> None:
-    with pytest.raises(gdpnet.InputError, match=message):
+    with pytest.raises(gdpnet.errors.InputError, match=message):
         OutputScale(("a", "b", "c"), scale)
 
 
@@ -325,22 +335,24 @@ def test_bad_scalers() -> None:
         def inverse_transform(self, rows: np.ndarray) -> np.ndarray:
             return rows**3
 
-    with pytest.raises(gdpnet.InputError, match="does not tell its number of columns"):
+    with pytest.raises(gdpnet.errors.InputError, match="does not tell its number of columns"):
         RuleInputs(NAMES, [0, 1], Unfitted())
-    with pytest.raises(gdpnet.InputError, match="Squares does more than shift and scale"):
+    with pytest.raises(gdpnet.errors.InputError, match="Squares does more than shift and scale"):
         OutputScale(("a", "b", "c"), Squares())
-    with pytest.raises(gdpnet.InputError, match="one for each of a, b, got 3"):
+    with pytest.raises(gdpnet.errors.InputError, match="one for each of a, b, got 3"):
         OutputScale(("a", "b"), Scaler())
 
 
 def test_bad_y() -> None:
     outputs = OutputScale(("a", "b", "c"), (MEAN, SCALE))
     with pytest.raises(
-        gdpnet.InputError, match=r"y: expected .* 3 columns \(a, b, c\), got .*4, 2"
+        gdpnet.errors.InputError, match=r"y: expected .* 3 columns \(a, b, c\), got .*4, 2"
     ):
         outputs.to_physical(torch.zeros(4, 2))
     broken = OutputScale(("a", "b", "c"), (lambda y: y[:1], lambda y: y[..., 0]))
-    with pytest.raises(gdpnet.InputError, match=r"to_physical: .* shape \(4, 3\), got .*\(1, 3\)"):
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"to_physical: .* shape \(4, 3\), got .*\(1, 3\)"
+    ):
         broken.to_physical(torch.zeros(4, 3))
-    with pytest.raises(gdpnet.InputError, match=r"to_network: .*got .*\(4,\)"):
+    with pytest.raises(gdpnet.errors.InputError, match=r"to_network: .*got .*\(4,\)"):
         broken.to_network(torch.zeros(4, 3))

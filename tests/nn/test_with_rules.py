@@ -48,7 +48,7 @@ def test_standardised_inputs_and_targets(cooling, dtype) -> None:
     assert found.dtype == dtype
     physical = found.double() * output_scale[1] + output_scale[0]
     tol = 1e-9 if dtype == torch.float64 else 1e-5
-    assert rules.satisfied(x, physical, tol).all()
+    assert rules.satisfied(physical, x, tol).all()
     torch.testing.assert_close(ruled.physical(seen.to(dtype)).double(), physical, atol=tol, rtol=0)
     loss = (found - target.to(dtype)).square().mean()
     loss.backward()
@@ -56,7 +56,7 @@ def test_standardised_inputs_and_targets(cooling, dtype) -> None:
     # Wired without the scales the rules are switched by standardised numbers, wrongly.
     naive = gdpnet.nn.with_rules(network, rules, rule_inputs=columns)
     physical = naive(seen.to(dtype)).double() * output_scale[1] + output_scale[0]
-    assert not rules.satisfied(x, physical, 1e-3).all()
+    assert not rules.satisfied(physical, x, 1e-3).all()
 
 
 def test_functions_instead_of_numbers(cooling) -> None:
@@ -69,7 +69,7 @@ def test_functions_instead_of_numbers(cooling) -> None:
         output_scale=(lambda z: z * scale + mean, lambda z: (z - mean) / scale),
         gradient="straight_through",
     )
-    assert rules.satisfied(x, ruled.physical(features)).all()
+    assert rules.satisfied(ruled.physical(features), x).all()
     torch.testing.assert_close(ruled(features) * scale + mean, ruled.physical(features))
 
 
@@ -97,10 +97,10 @@ def test_scales_and_fingerprint_are_part_of_a_checkpoint(cooling) -> None:
 )
 def test_bad_wiring_is_told(cooling, keywords, message) -> None:
     rules, _, _, features, _ = cooling
-    with pytest.raises(gdpnet.InputError, match=message):
+    with pytest.raises(gdpnet.errors.InputError, match=message):
         gdpnet.nn.with_rules(backbone().double(), rules, **keywords)(features)
 
 
 def test_the_backbone_is_a_module(cooling) -> None:
-    with pytest.raises(gdpnet.InputError, match=r"torch\.nn\.Module"):
+    with pytest.raises(gdpnet.errors.InputError, match=r"torch\.nn\.Module"):
         gdpnet.nn.with_rules(lambda x: x, cooling[0])

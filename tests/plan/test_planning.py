@@ -35,7 +35,7 @@ def cooling() -> Cooling:
 
 def test_graph_of_cooling_tells_what_meets(cooling: Cooling) -> None:
     rules, x, yhat = cooling
-    graph = gdpnet.interaction_graph(rules, x, yhat)
+    graph = gdpnet.plan.interaction_graph(rules, yhat, x)
     assert list(graph.nodes) == list(rules.names)
     active = rules.active(x).double().mean(0)
     for name, share in zip(rules.names, active.tolist(), strict=True):
@@ -51,7 +51,7 @@ def test_graph_of_cooling_tells_what_meets(cooling: Cooling) -> None:
 
 def test_a_graph_goes_through_json_unchanged(cooling: Cooling) -> None:
     rules, x, yhat = cooling
-    graph = gdpnet.interaction_graph(rules, x, yhat)
+    graph = gdpnet.plan.interaction_graph(rules, yhat, x)
     text = json.dumps(nx.node_link_data(graph, edges="edges"), allow_nan=False)
     again = nx.node_link_graph(json.loads(text), edges="edges")
     assert again.graph == graph.graph == {"samples": 300}
@@ -67,7 +67,7 @@ def test_share_of_empty_pairs_counts_pairs_of_disjuncts() -> None:
     # disjunct of a is part of the one before it, and counts all the same.
     m.a = Disjunction(expr=[[y <= 1], [y >= 4, y <= 5], [y >= 9], [y >= 9, m.y[1] <= 5]])
     m.b = Disjunction(expr=[[y >= 2], [y >= 6]])
-    graph = gdpnet.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
+    graph = gdpnet.plan.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
     assert graph.edges["a", "b"]["empty"] == pytest.approx(3 / 8)
     assert graph.nodes["a"] == {
         "disjuncts": 4, "rows": 6, "outputs": ["y[0]", "y[1]"], "active": 1.0,
@@ -81,7 +81,7 @@ def test_pairs_that_logic_forbids_are_empty() -> None:
     m.b = Disjunction(expr=[[m.y[1] <= 3], [m.y[1] >= 7]])
     chosen = [d.indicator_var for rule in (m.a, m.b) for d in rule.disjuncts]
     m.logic = pyo.LogicalConstraint(expr=chosen[0].implies(chosen[2]))
-    graph = gdpnet.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
+    graph = gdpnet.plan.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
     assert graph.edges["a", "b"]["shared"] == []
     assert graph.edges["a", "b"]["empty"] == pytest.approx(0.25)
 
@@ -93,9 +93,9 @@ def test_rules_that_meet_through_a_third_have_no_edge() -> None:
     m.b = Disjunction(expr=[[m.y[0] + m.y[1] <= 4], [m.y[0] + m.y[1] >= 9]])
     m.c = Disjunction(expr=[[m.y[1] + m.y[2] <= 3], [m.y[1] >= 7]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    graph = gdpnet.interaction_graph(rules)
+    graph = gdpnet.plan.interaction_graph(rules)
     assert sorted(graph.edges) == [("a", "b"), ("b", "c")]
-    assert gdpnet.plan_basic_steps(rules, 8).clusters == (("a", "b", "c"),)
+    assert gdpnet.plan.choose(rules, 8).clusters == (("a", "b", "c"),)
 
 
 def test_without_a_hull_there_is_a_graph_but_no_gain_and_no_plan() -> None:
@@ -105,27 +105,27 @@ def test_without_a_hull_there_is_a_graph_but_no_gain_and_no_plan() -> None:
     m.b = Disjunction(expr=[[m.y[0] >= 4], [m.y[1] >= 9]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     samples = torch.full((4, 2), 3.5).double()
-    edge = gdpnet.interaction_graph(rules, samples=samples).edges["a", "b"]
+    edge = gdpnet.plan.interaction_graph(rules, yhat=samples).edges["a", "b"]
     assert (edge["gain"], edge["weight"], edge["empty"]) == (None, 0.0, 0.25)
-    with pytest.raises(gdpnet.RuleError, match="finite bounds"):
-        gdpnet.plan_basic_steps(rules, 8, samples=samples)
+    with pytest.raises(gdpnet.errors.RuleError, match="finite bounds"):
+        gdpnet.plan.choose(rules, 8, yhat=samples)
     for y in m.y.values():
         y.setlb(-1e12)
         y.setub(1e12)
     wide = gdpnet.RuleModel(m, outputs=[m.y])
-    with pytest.raises(gdpnet.RuleError, match=r"beyond 1e\+09, as for y\[0\], y\[1\]"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"beyond 1e\+09, as for y\[0\], y\[1\]"):
         gdpnet.project(wide, samples, relaxation="cnf")
     m.y[0].domain = pyo.Integers
     m.y[0].setlb(0)
     m.y[0].setub(9)
-    with pytest.raises(gdpnet.RuleError, match=r"y\[0\] would still be whole numbers"):
-        gdpnet.plan_basic_steps(gdpnet.RuleModel(m, outputs=[m.y]), 8, samples=samples)
+    with pytest.raises(gdpnet.errors.RuleError, match=r"y\[0\] would still be whole numbers"):
+        gdpnet.plan.choose(gdpnet.RuleModel(m, outputs=[m.y]), 8, yhat=samples)
 
 
 def test_gain_of_an_edge_is_that_of_the_two_rules_alone(cooling: Cooling) -> None:
     rules, x, yhat = cooling
     pair = ["R1_hot", "R3_humid"]
-    graph = gdpnet.interaction_graph(rules, x, yhat)
+    graph = gdpnet.plan.interaction_graph(rules, yhat, x)
     both = rules.active(x)[:, [rules.names.index(n) for n in pair]].all(1)
     model = load_model(ROOT / "models" / "cooling").module.pyomo_model()
     for disjunction in list(model.component_data_objects(Disjunction)):
@@ -147,7 +147,7 @@ def test_rules_that_share_nothing_have_no_edge() -> None:
     m.y = pyo.Var(range(4), bounds=(0, 10))
     m.r = Disjunction(range(4), rule=lambda m, i: [[m.y[i] <= 3], [m.y[i] >= 7]])
     m.link = pyo.Constraint(expr=m.y[2] + m.y[3] <= 12)
-    graph = gdpnet.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
+    graph = gdpnet.plan.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y]))
     assert sorted(graph.edges) == [("r[2]", "r[3]")]
     assert graph.edges["r[2]", "r[3]"]["shared"] == []
 
@@ -182,7 +182,7 @@ def test_a_plan_keeps_its_budget_and_beats_the_lexicographic_one(
     exact = gdpnet.project(rules, yhat, x)
     last = gdpnet.project(rules, yhat, x, relaxation="cnf").value.mean() - 1e-9
     for budget in (3, 4, 6, 16):
-        plan = gdpnet.plan_basic_steps(rules, budget, x, yhat, objective)
+        plan = gdpnet.plan.choose(rules, budget, yhat, x, objective)
         assert worst_products(rules, x[:60], plan) <= budget
         p = gdpnet.project(rules, yhat, x, relaxation=plan)
         if objective == "tightness":
@@ -191,7 +191,7 @@ def test_a_plan_keeps_its_budget_and_beats_the_lexicographic_one(
         assert p.value.mean() <= exact.distance.mean() + 1e-9
     assert plan.exact
     # Three rules chosen by the planner against the first three.
-    three = gdpnet.plan_basic_steps(rules, 4, x, yhat, objective)
+    three = gdpnet.plan.choose(rules, 4, yhat, x, objective)
     assert three.clusters == (("R1_hot", "R3_humid", "R5_demand_response"),)
     first = gdpnet.project(rules, yhat, x, relaxation=Plan.lexicographic(rules, 3))
     chosen = gdpnet.project(rules, yhat, x, relaxation=three)
@@ -209,11 +209,11 @@ def test_a_budget_of_nonzeros_is_kept(cooling: Cooling) -> None:
 
     least = nonzeros(Plan.cnf())
     for budget in (least, least + 100, least + 400):
-        plan = gdpnet.plan_basic_steps(rules, budget, x, yhat, unit="nonzeros")
+        plan = gdpnet.plan.choose(rules, budget, yhat, x, unit="nonzeros")
         assert nonzeros(plan) <= budget
     assert plan.clusters
-    with pytest.raises(gdpnet.InputError, match=f"{least} nonzeros"):
-        gdpnet.plan_basic_steps(rules, least - 1, x, yhat, unit="nonzeros")
+    with pytest.raises(gdpnet.errors.InputError, match=f"{least} nonzeros"):
+        gdpnet.plan.choose(rules, least - 1, yhat, x, unit="nonzeros")
 
 
 def test_a_plan_is_as_good_as_the_best_of_all_partitions() -> None:
@@ -228,7 +228,7 @@ def test_a_plan_is_as_good_as_the_best_of_all_partitions() -> None:
         plan = Plan(tuple(tuple(c) for c in partition))
         if worst_products(rules, x[:5], plan) <= budget:
             best = max(best, float(gdpnet.project(rules, yhat, x, relaxation=plan).value.mean()))
-    plan = gdpnet.plan_basic_steps(rules, budget, x, yhat)
+    plan = gdpnet.plan.choose(rules, budget, yhat, x)
     assert not plan.exact
     found = float(gdpnet.project(rules, yhat, x, relaxation=plan).value.mean())
     assert found >= 0.995 * best
@@ -247,44 +247,44 @@ def partitions(items: list[str]) -> Iterator[list[list[str]]]:
 
 def test_a_plan_is_exact_where_interacting_rules_fit(cooling: Cooling) -> None:
     rules, x, yhat = cooling
-    plan = gdpnet.plan_basic_steps(rules, 64, x, yhat)
+    plan = gdpnet.plan.choose(rules, 64, yhat, x)
     assert plan.exact
     p = gdpnet.project(rules, yhat, x, relaxation=plan)
     exact = gdpnet.project(rules, yhat, x)
     assert torch.allclose(p.distance, exact.distance, atol=1e-7)
-    assert not gdpnet.plan_basic_steps(rules, 6, x, yhat).exact
+    assert not gdpnet.plan.choose(rules, 6, yhat, x).exact
 
 
 def test_bad_budgets_and_missing_samples_are_refused(cooling: Cooling) -> None:
     rules, _, _ = cooling
     for budget in (0, -1, 2.5, "64"):
-        with pytest.raises(gdpnet.InputError, match="budget"):
-            gdpnet.plan_basic_steps(rules, budget)  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.InputError, match="objective"):
-        gdpnet.plan_basic_steps(rules, 8, objective="speed")
-    with pytest.raises(gdpnet.InputError, match="unit"):
-        gdpnet.plan_basic_steps(rules, 8, unit="rows")
-    with pytest.raises(gdpnet.RuleError, match="'R9' is no rule"):
+        with pytest.raises(gdpnet.errors.InputError, match="budget"):
+            gdpnet.plan.choose(rules, budget)  # type: ignore[arg-type]
+    with pytest.raises(gdpnet.errors.InputError, match="objective"):
+        gdpnet.plan.choose(rules, 8, objective="speed")
+    with pytest.raises(gdpnet.errors.InputError, match="unit"):
+        gdpnet.plan.choose(rules, 8, unit="rows")
+    with pytest.raises(gdpnet.errors.RuleError, match="'R9' is no rule"):
         gdpnet.project(rules, torch.zeros(3), torch.zeros(7), relaxation=Plan((("R1_hot", "R9"),)))
     m = pyo.ConcreteModel()
     m.p = pyo.Param(mutable=True, initialize=1.0)
     m.y = pyo.Var()
     m.r = gdpnet.rule(gdpnet.any_of(m.y <= m.p, m.y >= 3))
     open_ended = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
-    with pytest.raises(gdpnet.InputError, match="input_bounds"):
-        gdpnet.interaction_graph(open_ended)
-    with pytest.raises(gdpnet.InputError, match="Pass samples"):
-        gdpnet.interaction_graph(open_ended, x=torch.ones(3, 1))
+    with pytest.raises(gdpnet.errors.InputError, match="input_bounds"):
+        gdpnet.plan.interaction_graph(open_ended)
+    with pytest.raises(gdpnet.errors.InputError, match="Pass predictions"):
+        gdpnet.plan.interaction_graph(open_ended, x=torch.ones(3, 1))
 
 
-@pytest.mark.parametrize("solver", ["dense", "highs"])
+@pytest.mark.parametrize("solver", ["extended", "highs"])
 def test_adaptive_steps_end_at_the_exact_answer(cooling: Cooling, solver: str) -> None:
     rules, x, yhat = cooling
-    p = gdpnet.project(rules, yhat, x, relaxation="auto", solver=solver)
+    p = gdpnet.project(rules, yhat, x, relaxation="adaptive", solver=solver)
     exact = gdpnet.project(rules, yhat, x)
     assert p.status.tolist() == exact.status.tolist()
     assert torch.allclose(p.distance, exact.distance, atol=1e-7)
-    assert rules.satisfied(x, p.y).all()
+    assert rules.satisfied(p.y, x).all()
     assert p.info.rounds is not None
     cnf = gdpnet.project(rules, yhat, x, relaxation="cnf", solver=solver)
     assert ((p.info.rounds > 0) == (cnf.status == Status.RELAXED)).all()
@@ -296,7 +296,7 @@ def test_adaptive_steps_on_the_bank(problem: Problem) -> None:
     columns = rules.data.columns
     if any(c.integer or not math.isfinite(c.lower + c.upper) for c in columns):
         return
-    p = gdpnet.project(rules, problem.yhat, problem.x, relaxation="auto")
+    p = gdpnet.project(rules, problem.yhat, problem.x, relaxation="adaptive")
     exact = gdpnet.project(rules, problem.yhat, problem.x)
     finished = (p.status != Status.RELAXED).numpy()
     assert finished.mean() > 0.5
@@ -311,7 +311,7 @@ def test_the_programs_are_those_of_the_pyomo_chain(cooling: Cooling) -> None:
     relaxations: list[str | Plan] = ["cnf", plan, "dnf"]
     busy = rules.active(x).sum(1).argsort(descending=True)[:6]
     for relaxation in relaxations:
-        p = gdpnet.project(rules, yhat[busy], x[busy], relaxation=relaxation, solver="dense")
+        p = gdpnet.project(rules, yhat[busy], x[busy], relaxation=relaxation, solver="extended")
         for k, i in enumerate(busy.tolist()):
             lp = gdpnet.convexify(
                 rules, relaxation=relaxation, x=x[i].tolist(), yhat=yhat[i].tolist()

@@ -10,7 +10,7 @@ import pytest
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet import plot_lifted
+from gdpnet.plot import plot_lifted
 from gdpnet.plot._polygons import inside
 from gdpnet.study import load_model
 from tests.plot._axes import legend, polygons
@@ -76,18 +76,18 @@ def test_whole_numbers_are_lines() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(gdpnet.InputError, match="plot_region"):
+    with pytest.raises(gdpnet.errors.InputError, match="plot_region"):
         plot_lifted(toy("figure1"), yhat=[1.0, 2.0])
-    with pytest.raises(gdpnet.InputError, match="give a number"):
+    with pytest.raises(gdpnet.errors.InputError, match="give a number"):
         plot_lifted(toy("one_rule"))
-    with pytest.raises(gdpnet.InputError, match="one prediction, got 2"):
+    with pytest.raises(gdpnet.errors.InputError, match="one prediction, got 2"):
         plot_lifted(toy("one_rule"), yhat=[[1.0], [2.0]])
-    with pytest.raises(gdpnet.InputError, match="expected 1 column"):
+    with pytest.raises(gdpnet.errors.InputError, match="expected 1 column"):
         plot_lifted(toy("one_rule"), yhat=[1.0, 2.0])
     m = pyo.ConcreteModel()
     m.y = pyo.Var()
     m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
-    with pytest.raises(gdpnet.InputError, match="y has no finite bounds"):
+    with pytest.raises(gdpnet.errors.InputError, match="y has no finite bounds"):
         plot_lifted(gdpnet.RuleModel(m, outputs=[m.y]), yhat=1.0)
 
 

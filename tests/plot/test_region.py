@@ -15,7 +15,8 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import gdpnet
-from gdpnet import Plan, plot_region
+from gdpnet import Plan
+from gdpnet.plot import plot_region
 from gdpnet.plot._polygons import area, inside, outline, shadow
 from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
@@ -61,7 +62,7 @@ def check_union(rules: gdpnet.RuleModel, x: torch.Tensor | None, pieces, pair, a
     for j, value in at.items():
         y[:, j] = value
     judged = clear(pieces, y[:, list(pair)])
-    holds = rules.satisfied(x, torch.from_numpy(y), tol=1e-9).numpy()
+    holds = rules.satisfied(torch.from_numpy(y), x, tol=1e-9).numpy()
     drawn = covered(pieces, y[:, list(pair)])
     assert (holds == drawn)[judged].all()
     for corners in pieces:
@@ -69,7 +70,7 @@ def check_union(rules: gdpnet.RuleModel, x: torch.Tensor | None, pieces, pair, a
         on[:, list(pair)] = np.vstack([corners, (corners + np.roll(corners, -1, axis=0)) / 2])
         for j, value in at.items():
             on[:, j] = value
-        assert rules.satisfied(x, torch.from_numpy(on), tol=1e-7).all()
+        assert rules.satisfied(torch.from_numpy(on), x, tol=1e-7).all()
     return int(holds.sum())
 
 
@@ -228,7 +229,7 @@ def test_a_slice_goes_through_the_projection() -> None:
     model = load_model(MODELS / "cooling")
     rules = model.build()
     x, _ = model.sample(1, split="ood", seed=3)
-    ax = plot_region(rules, x[0], outputs=("c", "f"), yhat=[0.3, 0.3, 0.05])
+    ax = plot_region(rules, x=x[0], outputs=("c", "f"), yhat=[0.3, 0.3, 0.05])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "f")
     assert "p = 0.2" in ax.get_title(loc="left")  # 0.05 is below what the pump needs
 
@@ -285,43 +286,43 @@ def test_the_picture_goes_where_it_is_told() -> None:
 
 def test_bad_arguments() -> None:
     rules = figure1()
-    with pytest.raises(gdpnet.InputError, match="expected two names or indices"):
+    with pytest.raises(gdpnet.errors.InputError, match="expected two names or indices"):
         plot_region(rules, outputs=("y[1]",))
-    with pytest.raises(gdpnet.InputError, match="expected two names or indices"):
+    with pytest.raises(gdpnet.errors.InputError, match="expected two names or indices"):
         plot_region(rules, outputs="y[1]")
-    with pytest.raises(gdpnet.InputError, match="'z' is no output"):
+    with pytest.raises(gdpnet.errors.InputError, match="'z' is no output"):
         plot_region(rules, outputs=("y[1]", "z"))
-    with pytest.raises(gdpnet.InputError, match="2 is no output"):
+    with pytest.raises(gdpnet.errors.InputError, match="2 is no output"):
         plot_region(rules, outputs=(0, 2))
-    with pytest.raises(gdpnet.InputError, match="two different"):
+    with pytest.raises(gdpnet.errors.InputError, match="two different"):
         plot_region(rules, outputs=(0, 0))
-    with pytest.raises(gdpnet.InputError, match="'cnf', 'dnf' or a Plan"):
-        plot_region(rules, relaxation="auto")
-    with pytest.raises(gdpnet.InputError, match="got 3"):
+    with pytest.raises(gdpnet.errors.InputError, match="'cnf', 'dnf' or a Plan"):
+        plot_region(rules, relaxation="adaptive")
+    with pytest.raises(gdpnet.errors.InputError, match="got 3"):
         plot_region(rules, relaxation=3)  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.InputError, match="no axis"):
+    with pytest.raises(gdpnet.errors.InputError, match="no axis"):
         plot_region(rules, at={0: 1.0})
-    with pytest.raises(gdpnet.RuleError, match="'hot' is no rule"):
+    with pytest.raises(gdpnet.errors.RuleError, match="'hot' is no rule"):
         plot_region(rules, relaxation=Plan((("rule1", "hot"),)))
-    with pytest.raises(gdpnet.InputError, match="plot_lifted"):
+    with pytest.raises(gdpnet.errors.InputError, match="plot_lifted"):
         plot_region(load_model(MODELS / "toy").build(name="one_rule"))
-    with pytest.raises(gdpnet.InputError, match="expected a RuleModel"):
+    with pytest.raises(gdpnet.errors.InputError, match="expected a RuleModel"):
         plot_region("rules")  # type: ignore[arg-type]
 
 
 def test_bad_arguments_of_a_model_with_inputs() -> None:
     rules = load_model(MODELS / "cooling").build()
     x = torch.zeros(7, dtype=torch.float64)
-    with pytest.raises(gdpnet.InputError, match="have inputs"):
+    with pytest.raises(gdpnet.errors.InputError, match="have inputs"):
         plot_region(rules, at={"p": 0.2})
-    with pytest.raises(gdpnet.InputError, match="expected 7 columns"):
-        plot_region(rules, x[:3], at={"p": 0.2})
-    with pytest.raises(gdpnet.InputError, match="got 2 of them"):
-        plot_region(rules, torch.zeros(2, 7).double(), at={"p": 0.2})
-    with pytest.raises(gdpnet.InputError, match=r"needs values of the others \(p\)"):
-        plot_region(rules, x)
-    with pytest.raises(gdpnet.InputError, match="finite number for p"):
-        plot_region(rules, x, at={"p": float("nan")})
+    with pytest.raises(gdpnet.errors.InputError, match="expected 7 columns"):
+        plot_region(rules, x=x[:3], at={"p": 0.2})
+    with pytest.raises(gdpnet.errors.InputError, match="got 2 of them"):
+        plot_region(rules, x=torch.zeros(2, 7).double(), at={"p": 0.2})
+    with pytest.raises(gdpnet.errors.InputError, match=r"needs values of the others \(p\)"):
+        plot_region(rules, x=x)
+    with pytest.raises(gdpnet.errors.InputError, match="finite number for p"):
+        plot_region(rules, x=x, at={"p": float("nan")})
 
 
 def test_unbounded_outputs_are_named() -> None:
@@ -330,7 +331,7 @@ def test_unbounded_outputs_are_named() -> None:
     m.y[1].setlb(0)
     m.y[1].setub(1)
     m.a = Disjunction(expr=[[m.y[1] <= 3], [m.y[2] >= 7]])
-    with pytest.raises(gdpnet.InputError, match=r"y\[2\] has no finite bounds"):
+    with pytest.raises(gdpnet.errors.InputError, match=r"y\[2\] has no finite bounds"):
         plot_region(gdpnet.RuleModel(m, outputs=[m.y]))
 
 

@@ -16,14 +16,15 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Polygon
 
 import gdpnet
-from gdpnet import Plan, plot_rule_graph
+from gdpnet import Plan
+from gdpnet.plot import plot_rule_graph
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
 
 
 def graph_of(folder: str, **arguments: object) -> nx.Graph:
-    return gdpnet.interaction_graph(load_model(MODELS / folder).build(**arguments))
+    return gdpnet.plan.interaction_graph(load_model(MODELS / folder).build(**arguments))
 
 
 def labels(ax: Axes) -> list[str]:
@@ -107,7 +108,7 @@ def test_one_rule_and_none() -> None:
     assert not ax.lines
     m = pyo.ConcreteModel()
     m.y = pyo.Var(bounds=(0, 1))
-    ax = plot_rule_graph(gdpnet.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y])))
+    ax = plot_rule_graph(gdpnet.plan.interaction_graph(gdpnet.RuleModel(m, outputs=[m.y])))
     assert labels(ax) == ["no rules"]
     assert ax.get_title(loc="left") == "0 rules, 0 interactions"
 
@@ -130,13 +131,15 @@ def test_a_graph_without_gains_can_be_drawn() -> None:
     m.a = gdpnet.rule(gdpnet.any_of(m.y[0] <= 3, m.y[1] >= 7))
     m.b = gdpnet.rule(gdpnet.any_of(m.y[0] >= 4, m.y[1] >= 9))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    ax = plot_rule_graph(gdpnet.interaction_graph(rules, samples=torch.full((4, 2), 3.5).double()))
+    ax = plot_rule_graph(
+        gdpnet.plan.interaction_graph(rules, yhat=torch.full((4, 2), 3.5).double())
+    )
     assert "active together, nothing gained" in explained(ax)
 
 
 def test_bad_arguments() -> None:
     graph = graph_of("toy", name="two_rules")
-    with pytest.raises(gdpnet.InputError, match="interaction_graph"):
+    with pytest.raises(gdpnet.errors.InputError, match="interaction_graph"):
         plot_rule_graph([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.RuleError, match="'hot' is no rule"):
+    with pytest.raises(gdpnet.errors.RuleError, match="'hot' is no rule"):
         plot_rule_graph(graph, plan=Plan((("rule1", "hot"),)))

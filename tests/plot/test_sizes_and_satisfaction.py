@@ -11,7 +11,7 @@ import torch
 from matplotlib import pyplot
 
 import gdpnet
-from gdpnet import plot_satisfaction, plot_sizes
+from gdpnet.plot import plot_satisfaction, plot_sizes
 from gdpnet.relaxation import convexify
 from gdpnet.study import load_model
 from gdpnet.testing.problems.stress import pyomo_model as stress
@@ -62,10 +62,10 @@ def test_the_dnf_of_rules_that_do_not_hang_together_is_marked() -> None:
 def test_bad_sizes() -> None:
     rules = load_model(MODELS / "cooling").build()
     mild = torch.tensor([20.0, 50.0, 0.5, 0.2, 0.0, 0.0, 0.0]).double()
-    with pytest.raises(gdpnet.InputError, match="no rule applies"):
+    with pytest.raises(gdpnet.errors.InputError, match="no rule applies"):
         plot_sizes(rules, mild)
     mild[0] = 35.0
-    with pytest.raises(gdpnet.InputError, match="from 1 to 1"):
+    with pytest.raises(gdpnet.errors.InputError, match="from 1 to 1"):
         plot_sizes(rules, mild, merged=[2])
 
 
@@ -76,17 +76,17 @@ def test_shares_are_those_counted_sample_by_sample() -> None:
     noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(0), dtype=y.dtype)
     yhat = y + 0.2 * noise
     layer = gdpnet.project(rules, yhat, x).y
-    ax = plot_satisfaction(rules, x, {"network": yhat, "layer": layer})
+    ax = plot_satisfaction(rules, {"network": yhat, "layer": layer}, x)
     assert [bars.get_label() for bars in ax.containers] == ["network", "layer"]
     assert len({bars[0].get_hatch() for bars in ax.containers}) == 2
     for bars, outputs in zip(ax.containers, (yhat, layer), strict=True):
         widths = [bar.get_width() for bar in bars]
         assert len(widths) == len(rules.names) + 2
-        held = [bool(rules.satisfied(a, b)) for a, b in zip(x, outputs, strict=True)]
+        held = [bool(rules.satisfied(b, a)) for a, b in zip(x, outputs, strict=True)]
         assert widths[0] == pytest.approx(100 * sum(held) / 150)
         for r, name in enumerate(rules.names):
             mine = [
-                float(rules.violation(a, b)[r]) <= 1e-6
+                float(rules.violation(b, a)[r]) <= 1e-6
                 for a, b in zip(x, outputs, strict=True)
                 if bool(rules.active(a)[r])
             ]
@@ -102,21 +102,21 @@ def test_shares_are_those_counted_sample_by_sample() -> None:
 
 def test_bad_satisfaction() -> None:
     rules = load_model(MODELS / "toy").build(name="one_rule")
-    with pytest.raises(gdpnet.InputError, match="outputs by a name"):
-        plot_satisfaction(rules, None, torch.zeros(3, 1))  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.InputError, match=r"predictions\['net'\]: expected 1 column"):
-        plot_satisfaction(rules, None, {"net": torch.zeros(3, 2)})
-    with pytest.raises(gdpnet.InputError, match="the others have 3"):
-        plot_satisfaction(rules, None, {"a": torch.zeros(3, 1), "b": torch.zeros(4, 1)})
-    with pytest.raises(gdpnet.InputError, match="no samples"):
-        plot_satisfaction(rules, None, {"a": torch.zeros(0, 1)})
+    with pytest.raises(gdpnet.errors.InputError, match="outputs by a name"):
+        plot_satisfaction(rules, torch.zeros(3, 1))  # type: ignore[arg-type]
+    with pytest.raises(gdpnet.errors.InputError, match=r"predictions\['net'\]: expected 1 column"):
+        plot_satisfaction(rules, {"net": torch.zeros(3, 2)})
+    with pytest.raises(gdpnet.errors.InputError, match="the others have 3"):
+        plot_satisfaction(rules, {"a": torch.zeros(3, 1), "b": torch.zeros(4, 1)})
+    with pytest.raises(gdpnet.errors.InputError, match="no samples"):
+        plot_satisfaction(rules, {"a": torch.zeros(0, 1)})
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = load_model(MODELS / "toy").build(name="one_rule")
     monkeypatch.delattr("matplotlib.pyplot")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(gdpnet.InputError, match=r"gdpnet\[plot\]"):
-        gdpnet.plot_lifted(rules, yhat=1.0)
+    with pytest.raises(gdpnet.errors.InputError, match=r"gdpnet\[plot\]"):
+        gdpnet.plot.plot_lifted(rules, yhat=1.0)
     monkeypatch.undo()
     assert pyplot.get_backend()

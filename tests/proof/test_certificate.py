@@ -40,12 +40,12 @@ def projected(name: str) -> tuple[gdpnet.RuleModel, gdpnet.Projection]:
     return rules, gdpnet.project(rules, problem.yhat, problem.x, solver="exact")
 
 
-def case(name: str, k: int = 0) -> tuple[gdpnet.RuleModel, Any, torch.Tensor, torch.Tensor | None]:
-    """Rules, x, yhat and the nearest y (None on conflict) of a sample of the bank."""
+def case(name: str, k: int = 0) -> tuple[gdpnet.RuleModel, torch.Tensor, Any, torch.Tensor | None]:
+    """Rules, yhat, x and the nearest y (None on conflict) of a sample of the bank."""
     problem = BY_NAME[name]
     rules, p = projected(name)
     x = None if problem.x is None else problem.x[k]
-    return rules, x, problem.yhat[k], None if p.status[k] == Status.CONFLICT else p.y[k]
+    return rules, problem.yhat[k], x, None if p.status[k] == Status.CONFLICT else p.y[k]
 
 
 def gap() -> gdpnet.RuleModel:
@@ -61,9 +61,9 @@ def gap() -> gdpnet.RuleModel:
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
 def test_bank_is_certified(problem: Problem) -> None:
     for k in range(len(problem.samples)):
-        rules, x, yhat, y = case(problem.name, k)
-        certificate = certify(rules, x, yhat, y)
-        verdict = verify(rules, x, yhat, y, certificate)
+        rules, yhat, x, y = case(problem.name, k)
+        certificate = certify(rules, yhat, x, y)
+        verdict = verify(rules, yhat, y, x, certificate)
         assert verdict, verdict.reason
         assert verdict.covered
         assert verdict.feasible == (y is not None)
@@ -75,24 +75,25 @@ def test_bank_is_certified(problem: Problem) -> None:
             assert certificate.bound == verdict.bound
         read = Certificate.from_json(certificate.to_json())
         assert read == certificate
-        assert verify(rules, x, yhat, y, read) == verdict
+        assert verify(rules, yhat, y, x, read) == verdict
 
 
 def test_y_is_projected_where_not_given() -> None:
     for name in ("jl_largesize", "two_boxes", "contradictory_rules"):
-        rules, x, yhat, y = case(name)
-        certificate = certify(rules, x, yhat)
-        assert verify(rules, x, yhat, y, certificate)
+        rules, yhat, x, y = case(name)
+        certificate = certify(rules, yhat, x)
+        assert verify(rules, yhat, y, x, certificate)
 
 
 def test_conflict_ignores_y() -> None:
-    rules, x, yhat, _ = case("contradictory_rules")
-    certificate = certify(rules, x, yhat)
-    verdict = verify(rules, x, yhat, yhat, certificate)
+    rules, yhat, x, _ = case("contradictory_rules")
+    certificate = certify(rules, yhat, x)
+    verdict = verify(rules, yhat, yhat, x, certificate)
     assert verdict.ok
     assert not verdict.feasible
     assert "No output satisfies the rules" in verdict.reason
-    assert not verify(*case("two_boxes")[:3], None, certificate)
+    rules, yhat, x, _ = case("two_boxes")
+    assert not verify(rules, yhat, None, x, certificate)
 
 
 def test_weights_count() -> None:
@@ -101,12 +102,12 @@ def test_weights_count() -> None:
     m.rule = Disjunction(expr=[[m.y[0] >= 6], [m.y[1] >= 6]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat, weights = [4.0, 3.0], [10.0, 1.0]
-    certificate = certify(rules, None, yhat, [4.0, 6.0], weights=weights)
+    certificate = certify(rules, yhat, y=[4.0, 6.0], weights=weights)
     assert certificate.bound == 3.0
-    assert verify(rules, None, yhat, [4.0, 6.0], certificate, weights=weights)
-    assert not verify(rules, None, yhat, [4.0, 6.0], certificate)  # y[0] = 6 is nearer then
+    assert verify(rules, yhat, [4.0, 6.0], certificate=certificate, weights=weights)
+    assert not verify(rules, yhat, [4.0, 6.0], certificate=certificate)  # y[0] = 6 is nearer then
     with pytest.raises(InputError, match="not the nearest"):
-        certify(rules, None, yhat, [4.0, 6.0])
+        certify(rules, yhat, y=[4.0, 6.0])
 
 
 def heavy_and_light() -> gdpnet.RuleModel:
@@ -120,35 +121,35 @@ def heavy_and_light() -> gdpnet.RuleModel:
 @pytest.mark.parametrize("heavy", [1.0, 1e4, 1e8])
 def test_weight_of_an_output_that_stays_excuses_nothing(heavy: float, proved: bool) -> None:
     rules, yhat, weights = heavy_and_light(), [0.0, 4.5], [heavy, 1.0]
-    certificate = certify(rules, None, yhat, weights=weights) if proved else None
-    assert verify(rules, None, yhat, [0.0, 3.0], certificate, weights=weights)
+    certificate = certify(rules, yhat, weights=weights) if proved else None
+    assert verify(rules, yhat, [0.0, 3.0], certificate=certificate, weights=weights)
     for v in (7.0, 10.0, 3.0 - 1e-4):
-        verdict = verify(rules, None, yhat, [0.0, v], certificate, weights=weights)
+        verdict = verify(rules, yhat, [0.0, v], certificate=certificate, weights=weights)
         assert not verdict
         assert verdict.feasible
         assert verdict.bound == pytest.approx(1.5)
         assert verdict.reason.endswith("only 1.5 is proved.")
     # An output that moved by a hair excuses a hair.
-    assert verify(rules, None, yhat, [1e-7, 3.0], certificate, weights=weights)
+    assert verify(rules, yhat, [1e-7, 3.0], certificate=certificate, weights=weights)
     for moved in ([1e-8, 10.0], [1e-5, 3.0]):
-        assert not verify(rules, None, yhat, moved, certificate, weights=weights), moved
+        assert not verify(rules, yhat, moved, certificate=certificate, weights=weights), moved
 
 
 def test_tolerance_where_all_weights_are_small() -> None:
     """A unit of distance is no measure where a unit of an output costs 1e-12."""
     rules, yhat, weights = heavy_and_light(), [0.0, 4.5], [1e-12, 1e-12]
-    certificate = certify(rules, None, yhat, weights=weights)
+    certificate = certify(rules, yhat, weights=weights)
     assert certificate.bound == pytest.approx(1.5e-12, rel=1e-6)
-    assert verify(rules, None, yhat, [0.0, 3.0], certificate, weights=weights)
-    assert not verify(rules, None, yhat, [0.0, 7.0], certificate, weights=weights)
+    assert verify(rules, yhat, [0.0, 3.0], certificate=certificate, weights=weights)
+    assert not verify(rules, yhat, [0.0, 7.0], certificate=certificate, weights=weights)
     with pytest.raises(InputError, match="not the nearest"):
-        certify(rules, None, yhat, [0.0, 7.0], weights=weights)
+        certify(rules, yhat, y=[0.0, 7.0], weights=weights)
 
 
 def test_reason_tells_both_distances_where_they_differ() -> None:
     rules = gap()
-    certificate = certify(rules, None, [4.5])
-    verdict = verify(rules, None, [4.5], [3.0 - 1e-6], certificate)
+    certificate = certify(rules, [4.5])
+    verdict = verify(rules, [4.5], [3.0 - 1e-6], certificate=certificate)
     assert verdict
     assert (verdict.bound, verdict.distance) == (1.5, 4.5 - (3.0 - 1e-6))
     assert verdict.reason == (
@@ -179,26 +180,26 @@ def small_rows(k: float, form: str) -> gdpnet.RuleModel:
 @pytest.mark.parametrize("k", [1.0, 1e-5, 1e-7, 1e-9, 1e-12])
 def test_rows_of_small_numbers_count_like_others(k: float, form: str) -> None:
     rules = small_rows(k, form)
-    certificate = certify(rules, None, [4.5], [3.0])
-    verdict = verify(rules, None, [4.5], [3.0], certificate)
+    certificate = certify(rules, [4.5], y=[3.0])
+    verdict = verify(rules, [4.5], [3.0], certificate=certificate)
     assert verdict, verdict.reason
     assert verdict.bound == pytest.approx(1.5)
     for proof in (certificate, None):
         for y in (4.5, 3.0 + 1e-4):
-            broken = verify(rules, None, [4.5], [y], proof)
+            broken = verify(rules, [4.5], [y], certificate=proof)
             assert not broken
             assert not broken.feasible
-        assert not verify(rules, None, [4.5], [7.0], proof)
+        assert not verify(rules, [4.5], [7.0], certificate=proof)
     with pytest.raises(InputError, match="does not satisfy"):
-        certify(rules, None, [4.5], [4.5])
+        certify(rules, [4.5], y=[4.5])
 
 
 def test_single_precision() -> None:
-    rules, x, yhat, _ = case("jl_largesize", 3)
+    rules, yhat, x, _ = case("jl_largesize", 3)
     single = yhat.float()
     y = gdpnet.project(rules, single).y
-    certificate = certify(rules, x, single, y)
-    assert verify(rules, x, single, y, certificate)
+    certificate = certify(rules, single, x, y)
+    assert verify(rules, single, y, x, certificate)
 
 
 def kinds(certificate: Certificate) -> set[type]:
@@ -239,21 +240,21 @@ def test_indicator_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = with_binary()
     best = gdpnet.project(rules, torch.tensor([0.5], dtype=torch.float64), solver="milp")
     assert float(best.distance) == pytest.approx(0.3)
-    assert BooleanNode not in kinds(certify(rules, None, [0.5], best.y))
+    assert BooleanNode not in kinds(certify(rules, [0.5], y=best.y))
     monkeypatch.setattr(_search._Search, "_promising", second_first)
-    certificate = certify(rules, None, [0.5], best.y)
+    certificate = certify(rules, [0.5], y=best.y)
     assert BooleanNode in kinds(certificate)
-    verdict = verify(rules, None, [0.5], best.y, Certificate.from_json(certificate.to_json()))
+    verdict = verify(rules, [0.5], best.y, certificate=Certificate.from_json(certificate.to_json()))
     assert verdict, verdict.reason
     place = next(k for k, n in enumerate(certificate.nodes) if isinstance(n, BooleanNode))
     node = certificate.nodes[place]
     assert isinstance(node, BooleanNode)
     swapped = replace(node, children=(node.children[1], node.children[0]))
-    assert not verify(rules, None, [0.5], best.y, tampered(certificate, place, swapped))
+    assert not verify(rules, [0.5], best.y, certificate=tampered(certificate, place, swapped))
 
 
 def test_repr() -> None:
-    assert repr(certify(gap(), None, [4.5])) == "Certificate(2 leaves, depth 1, bound 1.5)"
+    assert repr(certify(gap(), [4.5])) == "Certificate(2 leaves, depth 1, bound 1.5)"
 
 
 # ---- without a certificate ----------------------------------------------------------------
@@ -261,16 +262,16 @@ def test_repr() -> None:
 
 def test_without_certificate() -> None:
     rules = gap()
-    assert verify(rules, None, [4.5], [3.0])
-    assert "mixed-integer program" in verify(rules, None, [4.5], [3.0]).reason
-    far = verify(rules, None, [4.5], [7.0])
+    assert verify(rules, [4.5], [3.0])
+    assert "mixed-integer program" in verify(rules, [4.5], [3.0]).reason
+    far = verify(rules, [4.5], [7.0])
     assert not far
     assert far.feasible
     assert far.bound == pytest.approx(1.5)
-    assert not verify(rules, None, [4.5], [4.5])
-    assert not verify(rules, None, [4.5], None)
-    rules, x, yhat, _ = case("contradictory_globals")
-    assert verify(rules, x, yhat, None)
+    assert not verify(rules, [4.5], [4.5])
+    assert not verify(rules, [4.5], None)
+    rules, yhat, x, _ = case("contradictory_globals")
+    assert verify(rules, yhat, None, x)
 
 
 def instead_of_milp(monkeypatch: pytest.MonkeyPatch, y: float, value: float) -> None:
@@ -287,17 +288,17 @@ def instead_of_milp(monkeypatch: pytest.MonkeyPatch, y: float, value: float) -> 
 
 def test_without_certificate_the_engine_may_know_better(monkeypatch: pytest.MonkeyPatch) -> None:
     instead_of_milp(monkeypatch, 7.0, 2.5)
-    verdict = verify(gap(), None, [4.5], [7.0])
+    verdict = verify(gap(), [4.5], [7.0])
     assert not verdict
     assert verdict.reason == "An output nearer than y may exist: y is at 2.5, only 1.5 is proved."
-    assert not verify(gap(), None, [4.5], None)
+    assert not verify(gap(), [4.5], None)
 
 
 def test_without_certificate_a_broken_point_proves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instead_of_milp(monkeypatch, 4.5, 0.0)
-    verdict = verify(gap(), None, [4.5], [3.0])
+    verdict = verify(gap(), [4.5], [3.0])
     assert not verdict
     assert not verdict.covered
     assert "pass a certificate" in verdict.reason
@@ -308,35 +309,35 @@ def test_without_certificate_a_broken_point_proves_nothing(
 
 def test_worse_or_infeasible_outputs() -> None:
     rules = gap()
-    certificate = certify(rules, None, [4.5])
-    worse = verify(rules, None, [4.5], [7.0], certificate)
+    certificate = certify(rules, [4.5])
+    worse = verify(rules, [4.5], [7.0], certificate=certificate)
     assert not worse.ok
     assert worse.feasible
     assert worse.covered
     assert worse.reason == "An output nearer than y may exist: y is at 2.5, only 1.5 is proved."
-    broken = verify(rules, None, [4.5], [3.1], certificate)
+    broken = verify(rules, [4.5], [3.1], certificate=certificate)
     assert not broken.ok
     assert not broken.feasible
     assert broken.reason == "y does not satisfy the rules."
-    slightly = verify(rules, None, [4.5], [3.0 - 1e-4], certificate)
+    slightly = verify(rules, [4.5], [3.0 - 1e-4], certificate=certificate)
     assert not slightly
-    assert verify(rules, None, [4.5], [3.0 - 1e-4], certificate, tol=1e-3)
+    assert verify(rules, [4.5], [3.0 - 1e-4], certificate=certificate, tol=1e-3)
     with pytest.raises(InputError, match=r"not the nearest.*1\.5"):
-        certify(rules, None, [4.5], [7.0])
+        certify(rules, [4.5], y=[7.0])
     with pytest.raises(InputError, match="does not satisfy"):
-        certify(rules, None, [4.5], [4.5])
+        certify(rules, [4.5], y=[4.5])
 
 
 def test_other_prediction_and_other_inputs() -> None:
     rules = gap()
-    certificate = certify(rules, None, [4.5])
-    assert not verify(rules, None, [5.5], [3.0], certificate)
+    certificate = certify(rules, [4.5])
+    assert not verify(rules, [5.5], [3.0], certificate=certificate)
     # The multipliers happen to prove this one too.
-    assert verify(rules, None, [4.0], [3.0], certificate)
-    rules, _, yhat, _ = case("strictly_hot", 1)
-    hot = certify(rules, [30.0], yhat)
+    assert verify(rules, [4.0], [3.0], certificate=certificate)
+    rules, yhat, _, _ = case("strictly_hot", 1)
+    hot = certify(rules, yhat, [30.0])
     y = gdpnet.project(rules, yhat, torch.tensor([10.0], dtype=torch.float64)).y
-    cold = verify(rules, [10.0], yhat, y, hot)
+    cold = verify(rules, yhat, y, [10.0], hot)
     assert not cold
     assert "does not apply" in cold.reason
 
@@ -394,8 +395,8 @@ TREE = Certificate(
 )
 def test_tampered_trees(index: int, node: Any, reason: str) -> None:
     rules = gap()
-    assert verify(rules, None, [4.5], [3.0], TREE)
-    verdict = verify(rules, None, [4.5], [3.0], tampered(TREE, index, node))
+    assert verify(rules, [4.5], [3.0], certificate=TREE)
+    verdict = verify(rules, [4.5], [3.0], certificate=tampered(TREE, index, node))
     assert not verdict
     assert reason in verdict.reason
     assert verdict.bound <= 1.5
@@ -409,11 +410,13 @@ def test_later_children_may_assume_the_other_side() -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     near, far = Leaf(((1, 1.0),)), Leaf(((0, 1.0),))
     order = Certificate((ClauseNode(0, ((1, 1), (2, 2))), far, near), 3.0)
-    assert verify(rules, None, [8.0], [5.0], order)
+    assert verify(rules, [8.0], [5.0], certificate=order)
     # y <= 5 was dealt with, so that y <= 3 may assume y >= 5: a contradiction.
     ray = Leaf(((0, 1.0), (1, -1.0)), ray=True)
-    assert verify(rules, None, [8.0], [5.0], Certificate((order_of(2, 1), near, ray), 3.0))
-    assert not verify(rules, None, [8.0], [5.0], Certificate((order_of(1, 2), ray, near), 3.0))
+    assert verify(rules, [8.0], [5.0], certificate=Certificate((order_of(2, 1), near, ray), 3.0))
+    assert not verify(
+        rules, [8.0], [5.0], certificate=Certificate((order_of(1, 2), ray, near), 3.0)
+    )
 
 
 def order_of(first: int, second: int) -> ClauseNode:
@@ -438,18 +441,18 @@ def test_equalities_and_nested_disjuncts_have_no_other_side() -> None:
         next(c for c, clause in enumerate(rules.data.clauses) if clause.guard < 0),
         ((booleans["left"], 1), (booleans["right"], 2)),
     )
-    verdict = verify(rules, None, [8.0], [3.0], Certificate((top, near, ray), 5.0))
+    verdict = verify(rules, [8.0], [3.0], certificate=Certificate((top, near, ray), 5.0))
     assert not verdict
     assert "not enforced" in verdict.reason
 
 
 def test_nested_rule_needs_its_parent() -> None:
-    rules, x, yhat, y = case("nested")
+    rules, yhat, x, y = case("nested")
     inner = next(c for c, clause in enumerate(rules.data.clauses) if clause.guard >= 0)
     literals = rules.data.clauses[inner].literals
     children = tuple((literal, place + 1) for place, literal in enumerate(literals))
     leaves = [Leaf() for _ in literals]
-    verdict = verify(rules, x, yhat, y, Certificate((ClauseNode(inner, children), *leaves), 0.0))
+    verdict = verify(rules, yhat, y, x, Certificate((ClauseNode(inner, children), *leaves), 0.0))
     assert not verdict
     assert "nested in what is not chosen" in verdict.reason
 
@@ -459,13 +462,13 @@ def test_whole_numbers() -> None:
     m.y = pyo.Var(domain=pyo.Integers, bounds=(0, 10))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     whole = Certificate((ColumnNode(0, 4, (1, 2)), Leaf(), Leaf()), 0.4)
-    assert verify(rules, None, [4.4], [4.0], whole)
+    assert verify(rules, [4.4], [4.0], certificate=whole)
     for value in (3, 5, 4.5, True, "4", None, 10**400):
         assert not verify(
-            rules, None, [4.4], [4.0], tampered(whole, 0, ColumnNode(0, value, (1, 2)))
+            rules, [4.4], [4.0], certificate=tampered(whole, 0, ColumnNode(0, value, (1, 2)))
         )
-    assert not verify(rules, None, [4.4], [4.0], tampered(whole, 0, ColumnNode(0, 4, (1,))))  # type: ignore[arg-type]
-    assert not verify(rules, None, [4.4], [4.0], tampered(whole, 0, ColumnNode(1, 4, (1, 2))))
+    assert not verify(rules, [4.4], [4.0], certificate=tampered(whole, 0, ColumnNode(0, 4, (1,))))  # type: ignore[arg-type]
+    assert not verify(rules, [4.4], [4.0], certificate=tampered(whole, 0, ColumnNode(1, 4, (1, 2))))
 
 
 def test_deep_and_empty_trees() -> None:
@@ -476,13 +479,13 @@ def test_deep_and_empty_trees() -> None:
     for k in range(12_000):
         nodes += [ColumnNode(0, 4, (2 * k + 1, 2 * k + 2)), Leaf()]
     chain = Certificate((*nodes, Leaf()), 0.4)
-    deep = verify(rules, None, [4.4], [4.0], chain)
+    deep = verify(rules, [4.4], [4.0], certificate=chain)
     assert not deep
     assert "deeper" in deep.reason
     assert "12000" in repr(chain)
-    assert not verify(rules, None, [4.4], [4.0], Certificate((), 0.4))
+    assert not verify(rules, [4.4], [4.0], certificate=Certificate((), 0.4))
     loop = Certificate((ColumnNode(0, 4, (0, 0)),), 0.4)
-    assert not verify(rules, None, [4.4], [4.0], loop)
+    assert not verify(rules, [4.4], [4.0], certificate=loop)
     assert repr(loop)
 
 
@@ -497,12 +500,12 @@ def test_large_multipliers_that_cancel() -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     big = 1e22
     for rows in (((0, big), (1, -big)), ((0, big), (1, big), (2, -2 * big - 1e8))):
-        verdict = verify(rules, None, [4.0], [5.0], Certificate((Leaf(rows),), 1.0))
+        verdict = verify(rules, [4.0], [5.0], certificate=Certificate((Leaf(rows),), 1.0))
         assert verdict.bound == 0.0
         assert not verdict
         for sign in (1, -1):
             ray = Leaf(tuple((row, sign * v) for row, v in rows), ray=True)
-            assert not verify(rules, None, [4.0], None, Certificate((ray,), INF))
+            assert not verify(rules, [4.0], None, certificate=Certificate((ray,), INF))
 
 
 def test_text_that_is_no_certificate() -> None:
@@ -523,28 +526,28 @@ def test_text_that_is_no_certificate() -> None:
 def test_arguments() -> None:
     rules = gap()
     with pytest.raises(InputError, match="one sample"):
-        certify(rules, None, [[4.5]])
+        certify(rules, [[4.5]])
     with pytest.raises(InputError, match="one sample"):
-        verify(rules, None, [4.5], [[3.0]], TREE)
+        verify(rules, [4.5], [[3.0]], certificate=TREE)
     with pytest.raises(InputError, match="NaN"):
-        verify(rules, None, [4.5], [math.nan], TREE)
+        verify(rules, [4.5], [math.nan], certificate=TREE)
     with pytest.raises(InputError, match="tol"):
-        verify(rules, None, [4.5], [3.0], TREE, tol=-1.0)
+        verify(rules, [4.5], [3.0], certificate=TREE, tol=-1.0)
     with pytest.raises(InputError, match="Certificate"):
-        verify(rules, None, [4.5], [3.0], TREE.to_json())  # type: ignore[arg-type]
+        verify(rules, [4.5], [3.0], certificate=TREE.to_json())  # type: ignore[arg-type]
     with pytest.raises(InputError, match="node_limit"):
-        certify(rules, None, [4.5], node_limit=0)
-    assert not verify(rules, None, [4.5], [3.0], Certificate(None, 1.5))  # type: ignore[arg-type]
+        certify(rules, [4.5], node_limit=0)
+    assert not verify(rules, [4.5], [3.0], certificate=Certificate(None, 1.5))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="RuleModel"):
-        verify(None, None, [4.5], [3.0], TREE)  # type: ignore[arg-type]
+        verify(None, [4.5], [3.0], certificate=TREE)  # type: ignore[arg-type]
 
 
 def test_limits() -> None:
-    rules, x, yhat, y = case("jl_largesize")
+    rules, yhat, x, y = case("jl_largesize")
     with pytest.raises(SolverError, match="2 nodes"):
-        certify(rules, x, yhat, y, node_limit=2)
+        certify(rules, yhat, x, y, node_limit=2)
     with pytest.raises(SolverError, match="time limit"):
-        certify(rules, x, yhat, y, time_limit=1e-9)
+        certify(rules, yhat, x, y, time_limit=1e-9)
 
 
 # ---- random problems ----------------------------------------------------------------------
@@ -604,8 +607,8 @@ def test_random_problems(seed: int) -> None:
     rules, yhat = random_rules(seed)
     p = gdpnet.project(rules, torch.tensor(yhat, dtype=torch.float64), solver="exact")
     y = None if p.status == Status.CONFLICT else p.y
-    certificate = certify(rules, None, yhat, y)
-    verdict = verify(rules, None, yhat, y, Certificate.from_json(certificate.to_json()))
+    certificate = certify(rules, yhat, y=y)
+    verdict = verify(rules, yhat, y, certificate=Certificate.from_json(certificate.to_json()))
     assert verdict, verdict.reason
     assert verdict.bound == pytest.approx(float(p.distance), abs=1e-7, rel=1e-7)
 
@@ -651,7 +654,7 @@ def test_nothing_false_is_ever_proved(seed: int) -> None:
     if p.status == Status.CONFLICT:
         return
     r = random.Random(seed)
-    certificate = certify(rules, None, yhat, p.y)
+    certificate = certify(rules, yhat, y=p.y)
     # Outputs that satisfy the rules, as projections of something else.
     moved = torch.tensor([[v + r.uniform(-4, 4) for v in yhat] for _ in range(8)]).double()
     others = gdpnet.project(rules, moved, solver="exact").y
@@ -659,11 +662,11 @@ def test_nothing_false_is_ever_proved(seed: int) -> None:
     worse = others[far.argmax()] if float(far.max()) > float(p.distance) + 1e-4 else None
     for _ in range(25):
         wrong = mutated(r, certificate, rules)
-        assert not verify(rules, None, yhat, None, replace(wrong, bound=INF))
-        verdict = verify(rules, None, yhat, p.y, wrong)
+        assert not verify(rules, yhat, None, certificate=replace(wrong, bound=INF))
+        verdict = verify(rules, yhat, p.y, certificate=wrong)
         assert verdict.bound <= float(p.distance) + 1e-6
         if worse is not None:
-            assert not verify(rules, None, yhat, worse, wrong)
+            assert not verify(rules, yhat, worse, certificate=wrong)
 
 
 @given(SEEDS)
@@ -678,8 +681,8 @@ def test_weights_of_all_sizes(seed: int) -> None:
     p = gdpnet.project(rules, start, solver="exact", weights=weights)
     if p.status == Status.CONFLICT:
         return
-    certificate = certify(rules, None, yhat, p.y, weights=weights)
-    verdict = verify(rules, None, yhat, p.y, certificate, weights=weights)
+    certificate = certify(rules, yhat, y=p.y, weights=weights)
+    verdict = verify(rules, yhat, p.y, certificate=certificate, weights=weights)
     assert verdict, verdict.reason
     others = torch.tensor([[v + r.uniform(-4, 4) for v in yhat] for _ in range(8)]).double()
     for y in gdpnet.project(rules, others, solver="exact").y:
@@ -687,4 +690,4 @@ def test_weights_of_all_sizes(seed: int) -> None:
         far = float(weights @ moves)
         allowed = 2e-6 * max(far, float((weights * (moves > 0)).max()))
         if far - float(p.distance) > allowed:
-            assert not verify(rules, None, yhat, y, certificate, weights=weights)
+            assert not verify(rules, yhat, y, certificate=certificate, weights=weights)

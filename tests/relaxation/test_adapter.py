@@ -133,7 +133,7 @@ def assert_equal(
     program, instance = assembled(rules, relaxation, x)
     try:
         lp = chain(relaxation, x, start.tolist())
-    except gdpnet.ConflictError:
+    except gdpnet.errors.ConflictError:
         assert program is None
         return False
     assert program is not None
@@ -157,7 +157,7 @@ def comparable(rules: gdpnet.RuleModel) -> bool:
     try:
         data = relaxable(rules).rules.data
         layout(data, [[r] for r in range(len(data.rules))], [True] * len(data.clauses))
-    except gdpnet.RuleError:
+    except gdpnet.errors.RuleError:
         return False
     return math.prod(len(c.literals) for c in rules.data.clauses if not c.logic) <= 150
 
@@ -244,5 +244,5 @@ def test_rows_know_the_constraint_they_came_from(name: str) -> None:
 
 
 def test_only_programs_of_the_chain_are_read() -> None:
-    with pytest.raises(gdpnet.RuleError, match=r"gdpnet.convexify made"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"gdpnet.convexify made"):
         read_matrices(pyo.ConcreteModel())

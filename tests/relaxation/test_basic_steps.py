@@ -135,7 +135,7 @@ def test_contradiction_is_named() -> None:
     m.y = pyo.Var(bounds=(0, 10))
     m.low = Disjunction(expr=[[m.y <= 2], [m.y <= 3]])
     m.high = Disjunction(expr=[[m.y >= 7]])
-    with pytest.raises(gdpnet.ConflictError, match="low, high contradict each other"):
+    with pytest.raises(gdpnet.errors.ConflictError, match="low, high contradict each other"):
         apply(m, [m.low, m.high])
     assert m.low.active
 
@@ -297,7 +297,7 @@ def test_logic_through_associated_booleans_across_clusters() -> None:
 def test_logic_with_or_chooses_subsets() -> None:
     m = logical(xor=False)
     m.both = pyo.LogicalConstraint(expr=pyo.land(m.low[0].indicator_var, m.high[0].indicator_var))
-    with pytest.raises(gdpnet.ConflictError):
+    with pytest.raises(gdpnet.errors.ConflictError):
         apply(m, [m.rule[0]])
     (products,) = apply(m, [m.rule[0]], prune=False)
     assert [[s.name for s in get_src_disjuncts(p)] for p in products] == [["low[0]", "high[0]"]]
@@ -404,7 +404,7 @@ def wrong_model(m: Any) -> Any:
 )
 def test_wrong_clusters_are_named(clusters: Any, message: str) -> None:
     m = three()
-    with pytest.raises(gdpnet.RuleError, match=message):
+    with pytest.raises(gdpnet.errors.RuleError, match=message):
         pyo.TransformationFactory(STEPS).apply_to(m, clusters=clusters(m))
     assert m.one.active
     assert m.component("_gdpnet_basic_steps") is None
@@ -420,5 +420,5 @@ def test_coefficients_that_are_not_finite() -> None:
     m = three()
     m.p = 0.0
     m.bad = Disjunction(expr=[[m.y / m.p <= 1], [m.y >= 2]])
-    with pytest.raises(gdpnet.RuleError, match=r"bad_disjuncts\[0\].*not finite"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"bad_disjuncts\[0\].*not finite"):
         apply(m, [m.one, m.bad])

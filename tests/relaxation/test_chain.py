@@ -50,7 +50,7 @@ def test_values_are_the_proved_ones(case: dict[str, Any]) -> None:
             if key == "dnf_lp":
                 assert value == pytest.approx(e["l1"], abs=1e-7)
                 assert gdpnet.RuleModel(m, [m.y]).satisfied(
-                    None, [[v.value for v in lp.gdpnet_y.values()]], tol=1e-7
+                    [[v.value for v in lp.gdpnet_y.values()]], tol=1e-7
                 )
     for i in range(len(case["expected"])):
         steps = ["cnf_lp", *(f"pdnf{k}_lp" for k in range(1, len(names))), "dnf_lp"]
@@ -84,7 +84,7 @@ def test_dnf_of_the_bank_is_exact(problem: Problem) -> None:
             try:
                 lp = convexify(m, outputs, inputs=inputs, clusters=clusters, x=sample.x or None)
                 values.append(value_at(lp, sample.yhat))
-            except gdpnet.ConflictError:
+            except gdpnet.errors.ConflictError:
                 values.append(math.inf)
         assert values[1] == pytest.approx(distance, abs=1e-7)
         assert values[0] <= values[1] + 1e-7
@@ -103,7 +103,7 @@ def test_random_rules() -> None:
         distance = float(gdpnet.project(rules, yhat).distance[0])
         try:
             lp = convexify_rules(rules, relaxation="dnf")
-        except gdpnet.ConflictError:
+        except gdpnet.errors.ConflictError:
             assert distance == math.inf
             continue
         assert value_at(lp, yhat[0]) == pytest.approx(distance, abs=1e-6)
@@ -281,31 +281,31 @@ def test_whole_numbers_are_relaxed_and_said_so(caplog: pytest.LogCaptureFixture)
 def test_wrong_arguments() -> None:
     m = BY_NAME["strictly_hot"].build()
     outputs, inputs = [m.f, m.c], [m.Ta]
-    with pytest.raises(gdpnet.InputError, match="x: expected 1"):
+    with pytest.raises(gdpnet.errors.InputError, match="x: expected 1"):
         convexify(m, outputs, inputs=inputs, x=[1.0, 2.0])
-    with pytest.raises(gdpnet.RuleError, match=r"'cold' does not exist.*hot"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'cold' does not exist.*hot"):
         convexify(m, outputs, inputs=inputs, clusters=[["cold"]])
-    with pytest.raises(gdpnet.RuleError, match="'cnf', 'dnf'"):
+    with pytest.raises(gdpnet.errors.RuleError, match="'cnf', 'dnf'"):
         convexify(m, outputs, inputs=inputs, clusters="some")
-    with pytest.raises(gdpnet.RuleError, match="outputs: expected a Var"):
+    with pytest.raises(gdpnet.errors.RuleError, match="outputs: expected a Var"):
         convexify(m, [m.Ta])
-    with pytest.raises(gdpnet.RuleError, match="expected a Param"):
+    with pytest.raises(gdpnet.errors.RuleError, match="expected a Param"):
         convexify(m, outputs, inputs=[m.f])
-    with pytest.raises(gdpnet.RuleError, match="empty"):
+    with pytest.raises(gdpnet.errors.RuleError, match="empty"):
         convexify(m, outputs, clusters=[[]])
     m.part = pyo.Block()
-    with pytest.raises(gdpnet.RuleError, match="Block of"):
+    with pytest.raises(gdpnet.errors.RuleError, match="Block of"):
         convexify(m.part, outputs)
-    with pytest.raises(gdpnet.InputError, match="x: expected 1"):
+    with pytest.raises(gdpnet.errors.InputError, match="x: expected 1"):
         convexify_rules(gdpnet.RuleModel(m, outputs, inputs))
 
 
 def test_contradictions_and_missing_bounds() -> None:
     m = BY_NAME["contradictory_logic"].build()
-    with pytest.raises(gdpnet.ConflictError):
+    with pytest.raises(gdpnet.errors.ConflictError):
         convexify(m, [m.y])
     m = BY_NAME["unbounded_outputs"].build()
-    with pytest.raises(gdpnet.RuleError, match=r"'y\[0\]' \(lower and upper\).*setlb"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'y\[0\]' \(lower and upper\).*setlb"):
         convexify(m, [m.y])
 
 

@@ -80,7 +80,7 @@ def gradients(
     return [y.detach(), *torch.autograd.grad((y @ direction).sum(), (yhat, x))]
 
 
-@pytest.mark.filterwarnings("ignore::gdpnet.ZeroGradientWarning")
+@pytest.mark.filterwarnings("ignore::gdpnet.errors.ZeroGradientWarning")
 @pytest.mark.parametrize("name", ["parametric", "cooling"])
 def test_derivatives_are_those_of_the_dense_engine(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -123,7 +123,7 @@ def test_outputs_in_no_rule_follow_their_predictions(
 
     x = torch.full((1, 1), 0.5, dtype=torch.float64)
     # The rule holds the first in place, the last is beyond its bound.
-    for solver, most in (("auto", 700), ("dense", 700), ("highs", 700), ("dense", -1)):
+    for solver, most in (("auto", 700), ("extended", 700), ("highs", 700), ("extended", -1)):
         monkeypatch.setattr(engine, "_MOST_COLUMNS", most)
         yhat = torch.tensor([[1.7, 2.0, 3.0, 2.5]], dtype=torch.float64, requires_grad=True)
         y = gdpnet.project(

@@ -236,7 +236,7 @@ def test_symbolic_bounds_in_nested_rules_are_refused() -> None:
     m.a, m.b = Disjunct(), Disjunct()
     m.a.inner = Disjunction(expr=[[m.y <= 1], [m.y >= 2]])
     m.rule = Disjunction(expr=[m.a, m.b])
-    with pytest.raises(gdpnet.RuleError, match=r"'y'.*nested.*basic_steps"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'y'.*nested.*basic_steps"):
         pyo.TransformationFactory(HULL).apply_to(m)
 
 

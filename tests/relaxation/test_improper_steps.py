@@ -267,7 +267,7 @@ def exact_distance() -> float:
 )
 def test_wrong_members_are_named(clusters: Callable[[Any], Any], message: str) -> None:
     m = job_shop()
-    with pytest.raises(gdpnet.RuleError, match=message) as caught:
+    with pytest.raises(gdpnet.errors.RuleError, match=message) as caught:
         pyo.TransformationFactory(STEPS).apply_to(m, clusters=clusters(m))
     assert "object at 0x" not in str(caught.value)
     assert all(row.active for row in m.Feas.values())
@@ -276,10 +276,12 @@ def test_wrong_members_are_named(clusters: Callable[[Any], Any], message: str) -
 def test_constraints_off_or_outside_the_targets() -> None:
     m = job_shop()
     m.Feas.deactivate()
-    with pytest.raises(gdpnet.RuleError, match="Constraint 'Feas' is deactivated"):
+    with pytest.raises(gdpnet.errors.RuleError, match="Constraint 'Feas' is deactivated"):
         merge(m, m.clash, m.Feas)
     m = job_shop()
-    with pytest.raises(gdpnet.RuleError, match=r"Constraint 'Feas\[A\]' is not among the targets"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"Constraint 'Feas\[A\]' is not among the targets"
+    ):
         merge(m, m.clash, m.Feas, targets=[m.clash])
 
 

@@ -146,5 +146,5 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 def test_a_model_is_lifted_once() -> None:
     m = model()
     pyo.TransformationFactory(LIFT).apply_to(m, outputs=m.y)
-    with pytest.raises(gdpnet.RuleError, match="lifted once"):
+    with pytest.raises(gdpnet.errors.RuleError, match="lifted once"):
         pyo.TransformationFactory(LIFT).apply_to(m, outputs=m.y)

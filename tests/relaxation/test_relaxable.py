@@ -23,7 +23,7 @@ from gdpnet.testing.oracles import outputs_of
 from gdpnet.testing.problems import logic
 from tests.relaxation._programs import value_at
 
-SOLVERS = pytest.mark.parametrize("solver", ["dense", "highs"])
+SOLVERS = pytest.mark.parametrize("solver", ["extended", "highs"])
 CHAIN = [*logic.PROBLEMS, *(p for p in PROBLEMS if p.name.startswith(("binary_of", "bounds_from")))]
 
 
@@ -41,7 +41,7 @@ def test_values_are_the_chains(problem: Problem, solver: str) -> None:
                 outputs, x = outputs_of(m, problem.outputs), sample.x or None
                 lp = convexify(m, outputs, inputs=inputs, x=x, clusters=relaxation)
                 expected = value_at(lp, sample.yhat)
-            except gdpnet.ConflictError:
+            except gdpnet.errors.ConflictError:
                 expected = math.inf
             assert value == pytest.approx(expected, abs=1e-7)
 
@@ -95,7 +95,7 @@ def test_too_many_values_are_refused_by_name() -> None:
     m.link = pyo.Constraint(expr=m.y == m.few + m.many)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     message = r"16 values; more have many \(0 to 16\).*solver='exact'"
-    with pytest.raises(gdpnet.RuleError, match=message):
+    with pytest.raises(gdpnet.errors.RuleError, match=message):
         gdpnet.project(rules, [[3.3]], relaxation="cnf")
     m.many.setub(MOST_VALUES - 1)
     again = relaxable(gdpnet.RuleModel(m, outputs=[m.y])).rules
@@ -155,7 +155,7 @@ def test_what_contradicts_whatever_the_inputs_is_left_out_without_bounds() -> No
 
 
 @SOLVERS
-@pytest.mark.parametrize("relaxation", ["cnf", "dnf", "auto"])
+@pytest.mark.parametrize("relaxation", ["cnf", "dnf", "adaptive"])
 def test_contradictory_rules_are_a_conflict(relaxation: str, solver: str) -> None:
     problem = BY_NAME["conflict_at_some_inputs"]
     if relaxation != "cnf":  # which may be feasible although the rules are not
@@ -169,7 +169,7 @@ def test_contradictory_rules_are_a_conflict(relaxation: str, solver: str) -> Non
     assert Status(int(p.status)) is Status.CONFLICT
     assert float(p.value) == math.inf
     assert p.y.tolist() == [[0.5, 0.5, 0.5]]
-    with pytest.raises(gdpnet.ConflictError, match="contradict each other"):
+    with pytest.raises(gdpnet.errors.ConflictError, match="contradict each other"):
         gdpnet.project(
             *(rules, [[0.5, 0.5, 0.5]]), relaxation=relaxation, solver=solver, on_conflict="raise"
         )
@@ -179,7 +179,7 @@ def test_rows_that_are_not_linear_are_refused_by_name() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(bounds=(0, 1))
     m.rule = Disjunction(expr=[[m.y**2 >= 0.5], [m.y <= 0.2]])
-    with pytest.raises(gdpnet.RuleError, match=r"rule_disjuncts\[0\]"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"rule_disjuncts\[0\]"):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -191,13 +191,13 @@ def test_unbounded_variables_are_refused_only_where_a_hull_copies_them() -> None
     m.gap = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
     m.other = pyo.Constraint(expr=m.y[1] + m.y[2] == 4)
     yhat = [[4.5, 3.0, 3.0]]
-    for solver in ("dense", "highs"):
+    for solver in ("extended", "highs"):
         p = gdpnet.project(
             gdpnet.RuleModel(m, outputs=[m.y]), yhat, relaxation="cnf", solver=solver
         )
         assert float(p.value) == pytest.approx(3.5)
     m.tie = pyo.Constraint(expr=m.y[0] + m.y[1] <= 9)
-    with pytest.raises(gdpnet.RuleError, match=r"y\[1\], y\[2\] have none.*solver='exact'"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"y\[1\], y\[2\] have none.*solver='exact'"):
         gdpnet.project(gdpnet.RuleModel(m, outputs=[m.y]), yhat, relaxation="cnf")
 
 
@@ -230,7 +230,7 @@ def test_adaptive_steps_report_rounds_and_sizes(solver: str) -> None:
     x = torch.full((40, 1), 0.5, dtype=torch.float64)
     yhat = torch.from_numpy(np.random.default_rng(3).uniform(0, 1, (40, 3)))
     cnf = gdpnet.project(rules, yhat, x, relaxation="cnf", solver=solver)
-    p = gdpnet.project(rules, yhat, x, relaxation="auto", solver=solver)
+    p = gdpnet.project(rules, yhat, x, relaxation="adaptive", solver=solver)
     exact = gdpnet.project(rules, yhat, x)
     assert torch.allclose(p.distance, exact.distance, atol=1e-7)
     assert ((p.info.rounds > 0) == (cnf.status == Status.RELAXED)).all()
@@ -246,7 +246,7 @@ def test_gurobis_licence_ends_in_one_line() -> None:
     m.rule = Disjunction(range(8), rule=lambda m, i: [[m.y[i] <= 0.6], [m.y[i] >= 0.4]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat = np.full((2, 8), 0.95)
-    with pytest.raises(gdpnet.SolverError, match=r"refused.*HiGHS has no limit") as info:
+    with pytest.raises(gdpnet.errors.SolverError, match=r"refused.*HiGHS has no limit") as info:
         gdpnet.project(rules, yhat, relaxation="dnf", solver="gurobi")
     assert "\n" not in str(info.value)
 
@@ -260,7 +260,7 @@ def test_gurobi_keeps_its_model_over_inputs_and_weights() -> None:
             options: dict[str, Any] = {"relaxation": relaxation, "weights": weights}
             values = [
                 gdpnet.project(rules, problem.yhat, problem.x, solver=solver, **options).value
-                for solver in ("gurobi", "highs", "dense")
+                for solver in ("gurobi", "highs", "extended")
             ]
             assert torch.allclose(values[0], values[1], atol=1e-7)
             assert torch.allclose(values[0], values[2], atol=1e-7)

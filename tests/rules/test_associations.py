@@ -35,7 +35,7 @@ def agree(model: Any, outputs: list[Any], predictions: list[list[float]]) -> lis
         p = gdpnet.project(rules, torch.tensor(predictions, dtype=torch.float64), solver=solver)
         assert p.distance.tolist() == pytest.approx(wanted, abs=1e-6)
         feasible = p.status != Status.CONFLICT
-        assert bool(rules.satisfied(None, p.y[feasible]).all())
+        assert bool(rules.satisfied(p.y[feasible]).all())
     return wanted
 
 
@@ -300,7 +300,9 @@ def test_fixed_to_different_values() -> None:
     m.Y.fix(True)
     m.Z.fix(False)
     m.said = pyo.LogicalConstraint(expr=m.Y.lor(m.Z))
-    with pytest.raises(gdpnet.RuleError, match=r"'Y' is fixed to True and 'Z' to False.*'b'"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"'Y' is fixed to True and 'Z' to False.*'b'"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -310,7 +312,9 @@ def test_a_boolean_and_its_binary_fixed_to_different_values() -> None:
     m.Y.fix(True)
     m.b.fix(0)
     m.said = pyo.LogicalConstraint(expr=m.Y.lor(m.Z))
-    with pytest.raises(gdpnet.RuleError, match=r"'Y' is True and Var 'b' is False.*one variable"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"'Y' is True and Var 'b' is False.*one variable"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -318,7 +322,7 @@ def test_fixed_without_a_value() -> None:
     m = two()
     m.Y.fix()
     m.said = pyo.LogicalConstraint(expr=m.Y.lor(m.Z))
-    with pytest.raises(gdpnet.RuleError, match=r"'Y' is fixed but has no value"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'Y' is fixed but has no value"):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -327,7 +331,9 @@ def test_a_partner_that_is_not_binary() -> None:
     m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 5))
     m.Y.associate_binary_var(m.n)
     m.said = pyo.LogicalConstraint(expr=~m.Y)
-    with pytest.raises(gdpnet.RuleError, match=r"'Y' is associated with Var 'n'.*not binary"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"'Y' is associated with Var 'n'.*not binary"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -335,7 +341,9 @@ def test_a_partner_of_another_model() -> None:
     m, other = two(), two()
     m.Y.associate_binary_var(other.b)
     m.said = pyo.LogicalConstraint(expr=~m.Y)
-    with pytest.raises(gdpnet.RuleError, match=r"the binary 'b' does not belong to the model"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"the binary 'b' does not belong to the model"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -346,5 +354,5 @@ def test_the_indicator_of_a_disjunct_in_no_disjunction() -> None:
     m.third.indicator_var.unfix()
     m.Y.associate_binary_var(m.third.indicator_var)
     m.said = pyo.LogicalConstraint(expr=~m.Y)
-    with pytest.raises(gdpnet.RuleError, match=r"indicator of Disjunct 'third'.*no active"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"indicator of Disjunct 'third'.*no active"):
         gdpnet.RuleModel(m, outputs=[m.y])

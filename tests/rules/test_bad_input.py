@@ -356,9 +356,9 @@ def rules() -> gdpnet.RuleModel:
 
 def calls(x: Any, y: Any) -> list[Callable[[], Any]]:
     return [
-        lambda: rules().satisfied(x, y),
-        lambda: rules().violation(x, y),
-        lambda: rules().global_violation(x, y),
+        lambda: rules().satisfied(y, x),
+        lambda: rules().violation(y, x),
+        lambda: rules().global_violation(y, x),
         lambda: gdpnet.project(rules(), y, x),
     ]
 
@@ -413,7 +413,7 @@ def test_active_and_explain_conflict_check_x() -> None:
 
 @pytest.mark.parametrize("tol", [-1e-6, math.nan, math.inf, "1e-6", None])
 def test_tolerance(tol: Any) -> None:
-    refused(lambda: rules().satisfied(X, Y, tol=tol), "tol: expected a finite number >= 0")
+    refused(lambda: rules().satisfied(Y, X, tol=tol), "tol: expected a finite number >= 0")
 
 
 @pytest.mark.parametrize(

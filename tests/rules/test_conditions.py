@@ -168,7 +168,9 @@ def test_functions() -> None:
 )
 def test_functions_that_answer_wrongly_are_refused(answer: Any) -> None:
     rules = read(with_condition(lambda m: answer))
-    with pytest.raises(gdpnet.RuleError, match=r"active_when of 'r'.*bool tensor of shape \(2,\)"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"active_when of 'r'.*bool tensor of shape \(2,\)"
+    ):
         rules.active([[0.0] * P] * 2)
 
 
@@ -205,8 +207,8 @@ def test_a_block_with_all_it_holds() -> None:
     x = [[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]
     assert rules.active(x).tolist() == [[False] * 3, [True, True, False], [True] * 3]
     y = [[9.0, 9.0], [0.0, 2.0], [0.0, 2.0]]
-    assert rules.satisfied(x, y).tolist() == [True, True, False]
-    assert rules.satisfied(x, [[0.0, 0.0]] * 3).tolist() == [False] * 3
+    assert rules.satisfied(y, x).tolist() == [True, True, False]
+    assert rules.satisfied([[0.0, 0.0]] * 3, x).tolist() == [False] * 3
 
 
 def test_an_indexed_block() -> None:
@@ -232,9 +234,9 @@ def test_a_constraint_is_a_rule_with_one_disjunct() -> None:
     assert rules.names == ("c", "d[1]")
     x = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
     assert rules.active(x).tolist() == [[a > 0, b > 0] for a, b, _ in x]
-    assert rules.satisfied(x, [[5.0, 0.0]] * 4).tolist() == [True, False, False, False]
-    assert rules.satisfied(x, [[2.5, 0.0]] * 4).tolist() == [True, True, False, False]
-    assert rules.satisfied(x, [[0.5, 5.0]] * 4).tolist() == [False] * 4  # d[0] holds always
+    assert rules.satisfied([[5.0, 0.0]] * 4, x).tolist() == [True, False, False, False]
+    assert rules.satisfied([[2.5, 0.0]] * 4, x).tolist() == [True, True, False, False]
+    assert rules.satisfied([[0.5, 5.0]] * 4, x).tolist() == [False] * 4  # d[0] holds always
 
 
 def nested() -> Any:
@@ -261,9 +263,9 @@ def test_a_nested_disjunction(on_the_disjunct: bool) -> None:
     assert rules.names == ("r",)
     y = [[1.0, 5.0], [1.0, 1.0], [8.0, 5.0], [5.0, 1.0]]
     assert rules.active([0.0, 0.0, 0.0]).tolist() == [True]
-    assert rules.satisfied([0.0, 0.0, 0.0], y).tolist() == [False, True, True, False]
-    assert rules.satisfied([-1.0, 0.0, 0.0], y).tolist() == [True, True, True, False]
-    assert rules.satisfied([0.0, -1.0, 0.0], y).tolist() == [True] * 4
+    assert rules.satisfied(y, [0.0, 0.0, 0.0]).tolist() == [False, True, True, False]
+    assert rules.satisfied(y, [-1.0, 0.0, 0.0]).tolist() == [True, True, True, False]
+    assert rules.satisfied(y, [0.0, -1.0, 0.0]).tolist() == [True] * 4
 
 
 def test_a_constraint_inside_a_disjunct() -> None:
@@ -271,8 +273,8 @@ def test_a_constraint_inside_a_disjunct() -> None:
     m.active_when[m.b.c] = m.p[0] >= 0
     rules = read(m)
     assert rules.names == ("r",)
-    assert rules.satisfied([0.0] * P, [[5.0, 5.0]]).tolist() == [False]
-    assert rules.satisfied([-1.0, 0.0, 0.0], [[5.0, 5.0]]).tolist() == [True]
+    assert rules.satisfied([[5.0, 5.0]], [0.0] * P).tolist() == [False]
+    assert rules.satisfied([[5.0, 5.0]], [-1.0, 0.0, 0.0]).tolist() == [True]
 
 
 def test_a_suffix_on_a_sub_block() -> None:
@@ -292,7 +294,7 @@ def test_two_conditions_on_one_component_are_refused() -> None:
     m.unit.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
     m.unit.active_when[m.unit.r] = m.p[0] > 0
     m.active_when[m.unit.r] = m.p[1] > 0
-    with pytest.raises(gdpnet.RuleError, match=r"'unit\.r' has two conditions"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'unit\.r' has two conditions"):
         read(m)
 
 

@@ -79,7 +79,7 @@ def test_as_deep_as_allowed_works_everywhere(write: Any, depth: int, tmp_path: P
         x = torch.ones(1, 1, dtype=torch.float64, requires_grad=True)
         p = gdpnet.project(one, [[4.9]], x, gradient="vertex")
         assert p.y.item() == pytest.approx(3 + pyo.value(expression))
-        assert bool(one.satisfied(x, p.y).all())
+        assert bool(one.satisfied(p.y, x).all())
         assert one.fingerprint == rules.fingerprint
         assert repr(one) == repr(rules)
         p.y.sum().backward()
@@ -102,7 +102,7 @@ def test_deeper_functions_are_refused(kind: str, depth: int) -> None:
             "if": lambda e: pyo.Expr_if(m.t >= 1, e, 0),
         }[kind](expression)
     m.r = Disjunction(expr=[[m.y <= 3 + expression], [m.y >= 7]])
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
     assert str(caught.value) == (
         "Constraint 'r_disjuncts[0].constraint[1]': the expression of the inputs is nested more "
@@ -118,7 +118,9 @@ def test_deep_conditions_are_refused(depth: int) -> None:
     for k in range(depth):
         condition = pyo.lnot(pyo.land(m.t >= k, condition))
     m.r = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7), when=condition)
-    with pytest.raises(gdpnet.RuleError, match=r"active_when of 'r': the condition is nested more"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"active_when of 'r': the condition is nested more"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
 
 
@@ -130,7 +132,9 @@ def test_deep_propositions_are_refused(depth: int) -> None:
     for k in range(depth):
         proposition = m.Y[k % 2].implies(proposition)
     m.said = pyo.LogicalConstraint(expr=proposition)
-    with pytest.raises(gdpnet.RuleError, match=r"'said': the proposition is nested more than 100"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"'said': the proposition is nested more than 100"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -167,7 +171,9 @@ def test_deep_formulas_are_refused() -> None:
             formula = gdpnet.none_of(gdpnet.all_of(formula, m.y <= 5))
         return formula
 
-    with pytest.raises(gdpnet.RuleError, match=r"formula is nested more than 100 deep.*any_of\("):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"formula is nested more than 100 deep.*any_of\("
+    ):
         deep()
 
 
@@ -179,5 +185,5 @@ def test_disjunctions_nested_deep_are_read_or_refused() -> None:
         block.high.c = pyo.Constraint(expr=m.y >= k / 1000)
         block.d = Disjunction(expr=[block.low, block.high])
         block = block.low
-    with pytest.raises(gdpnet.RuleError, match="nested too deep for Python's stack"):
+    with pytest.raises(gdpnet.errors.RuleError, match="nested too deep for Python's stack"):
         gdpnet.RuleModel(m, outputs=[m.y])

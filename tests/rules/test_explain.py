@@ -24,8 +24,8 @@ def all_rows(told: Explanation) -> list[TightRow]:
 def check(rules: gdpnet.RuleModel, x: torch.Tensor | None, yhat: torch.Tensor) -> int:
     """Compare with the projection, and sum up; returns how many samples could be summed up."""
     p = gdpnet.project(rules, yhat, x)
-    violation = rules.violation(x, yhat)
-    told = rules.explain(x, yhat)
+    violation = rules.violation(yhat, x)
+    told = rules.explain(yhat, x)
     assert isinstance(told, list)
     summed = 0
     for i, one in enumerate(told):
@@ -92,7 +92,7 @@ def test_rate_is_what_a_relaxed_row_saves() -> None:
     def distance(cap: float, low: float) -> float:
         return gdpnet.project(built(cap, low), yhat, weights=weights).distance.item()
 
-    told = built(12, 3).explain(None, yhat, weights=weights)
+    told = built(12, 3).explain(yhat, weights=weights)
     assert isinstance(told, Explanation)
     (row,), (cap,) = told.rules[0].tight, told.always
     assert told.distance == pytest.approx(2 + 4 * 1.8)
@@ -113,7 +113,7 @@ def hot() -> gdpnet.RuleModel:
 
 
 def test_sentences() -> None:
-    told = hot().explain([30.0], [-0.25, 0.25])
+    told = hot().explain([-0.25, 0.25], [30.0])
     assert repr(told).splitlines() == [
         "PROJECTED: moved to the nearest output that satisfies all active rules, by 0.45",
         "  outputs moved",
@@ -141,7 +141,7 @@ def test_what_rounding_leaves_of_a_zero_is_told_as_zero() -> None:
 
 
 def test_nothing_to_move() -> None:
-    told = hot().explain([20.0], [0.5, 0.25])
+    told = hot().explain([0.5, 0.25], [20.0])
     assert isinstance(told, Explanation)
     assert (told.status, told.distance, told.moved, told.always) == ("SATISFIED", 0.0, (), ())
     assert [rule.name for rule in told.rules] == ["calm"]
@@ -149,7 +149,7 @@ def test_nothing_to_move() -> None:
 
 
 def test_rounding_of_the_prediction_is_not_broken() -> None:
-    told = hot().explain(torch.tensor([30.0]), torch.tensor([0.5, 0.45 - 1e-7]))
+    told = hot().explain(torch.tensor([0.5, 0.45 - 1e-7]), torch.tensor([30.0]))
     assert isinstance(told, Explanation)
     assert told.status == "SATISFIED"
     assert told.broken == ()
@@ -157,7 +157,7 @@ def test_rounding_of_the_prediction_is_not_broken() -> None:
 
 def test_contradiction_is_named() -> None:
     problem = BY_NAME["conflict_at_some_inputs"]
-    told = problem.rules().explain(problem.x, problem.yhat)
+    told = problem.rules().explain(problem.yhat, problem.x)
     assert isinstance(told, list)
     assert told[0].conflict == ()
     assert set(told[1].conflict) == {"gap", "never"}
@@ -169,7 +169,7 @@ def test_contradiction_is_named() -> None:
 def test_whole_numbers_are_named() -> None:
     m = pyo.ConcreteModel()
     m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 9))
-    told = gdpnet.RuleModel(m, outputs=[m.n]).explain(None, [3.3])
+    told = gdpnet.RuleModel(m, outputs=[m.n]).explain([3.3])
     assert isinstance(told, Explanation)
     (row,) = told.always
     assert (row.name, row.text) == ("n is whole", "n == 3")
@@ -178,30 +178,30 @@ def test_whole_numbers_are_named() -> None:
 
 def test_single_and_several() -> None:
     rules = hot()
-    one = rules.explain([30.0], [0.2, 0.2])
-    several = rules.explain([30.0], [[0.2, 0.2], [0.9, 0.9]])
+    one = rules.explain([0.2, 0.2], [30.0])
+    several = rules.explain([[0.2, 0.2], [0.9, 0.9]], [30.0])
     assert isinstance(one, Explanation)
     assert isinstance(several, list)
     assert several[0] == one
     assert len(several) == 2
-    assert rules.explain(torch.zeros(0, 1), torch.zeros(0, 2)) == []
+    assert rules.explain(torch.zeros(0, 2), torch.zeros(0, 1)) == []
 
 
 def test_immutable_and_independent_of_tensors() -> None:
     yhat = torch.tensor([0.2, 0.2], requires_grad=True)
-    told = hot().explain(torch.tensor([30.0]), yhat)
+    told = hot().explain(yhat, torch.tensor([30.0]))
     assert isinstance(told, Explanation)
     with pytest.raises(dataclasses.FrozenInstanceError):
         told.distance = 0.0  # type: ignore[misc]
     assert type(told.distance) is float
     assert all(type(value) is float for value in told.y)
-    assert hash(told) == hash(hot().explain(torch.tensor([30.0]), yhat))
+    assert hash(told) == hash(hot().explain(yhat, torch.tensor([30.0])))
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(gdpnet.InputError, match="yhat: expected 2 columns"):
-        hot().explain([30.0], [0.2, 0.2, 0.2])
-    with pytest.raises(gdpnet.InputError, match="x: these rules have inputs"):
-        hot().explain(None, [0.2, 0.2])
-    with pytest.raises(gdpnet.InputError, match="weights: expected 2 positive numbers"):
-        hot().explain([30.0], [0.2, 0.2], weights=[1.0])
+    with pytest.raises(gdpnet.errors.InputError, match="yhat: expected 2 columns"):
+        hot().explain([0.2, 0.2, 0.2], [30.0])
+    with pytest.raises(gdpnet.errors.InputError, match="x: these rules have inputs"):
+        hot().explain([0.2, 0.2])
+    with pytest.raises(gdpnet.errors.InputError, match="weights: expected 2 positive numbers"):
+        hot().explain([0.2, 0.2], [30.0], weights=[1.0])

@@ -123,9 +123,9 @@ def answers(rules: gdpnet.RuleModel) -> dict[str, Any]:
     p = gdpnet.project(rules, y, x, solver="milp")
     return {
         "active": rules.active(x).tolist(),
-        "satisfied": rules.satisfied(x, y).tolist(),
-        "violation": rules.violation(x, y).tolist(),
-        "global_violation": rules.global_violation(x, y).tolist(),
+        "satisfied": rules.satisfied(y, x).tolist(),
+        "violation": rules.violation(y, x).tolist(),
+        "global_violation": rules.global_violation(y, x).tolist(),
         "y": p.y.tolist(),
         "distance": p.distance.tolist(),
         "status": p.status.tolist(),
@@ -169,9 +169,9 @@ for path in sys.argv[1:]:
     p = gdpnet.project(rules, y, x, solver="milp")
     found[path] = {
         "active": rules.active(x).tolist(),
-        "satisfied": rules.satisfied(x, y).tolist(),
-        "violation": rules.violation(x, y).tolist(),
-        "global_violation": rules.global_violation(x, y).tolist(),
+        "satisfied": rules.satisfied(y, x).tolist(),
+        "violation": rules.violation(y, x).tolist(),
+        "global_violation": rules.global_violation(y, x).tolist(),
         "y": p.y.tolist(),
         "distance": p.distance.tolist(),
         "status": p.status.tolist(),
@@ -181,7 +181,7 @@ try:
     gdpnet.load_rules("no such rules", conditions=3)
 except OSError:
     pass
-assert issubclass(gdpnet.RuleError, Exception)
+assert issubclass(gdpnet.errors.RuleError, Exception)
 assert not any(name.startswith("pyomo") for name, m in sys.modules.items() if m is not None)
 print(json.dumps(found))
 """
@@ -228,7 +228,7 @@ def test_a_function_has_to_be_given_again(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     rules = with_function()
     rules.save(path)
-    with pytest.raises(gdpnet.RuleError, match=r"condition of 'gap'.*conditions=\{'gap'"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"condition of 'gap'.*conditions=\{'gap'"):
         gdpnet.load_rules(path)
     loaded = gdpnet.load_rules(path, conditions={"gap": warm})
     x = [[-1.0], [0.2], [0.4]]
@@ -241,13 +241,13 @@ def test_a_function_has_to_be_given_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nobody", "other"])
 def test_conditions_for_what_needs_none_are_refused(name: str, tmp_path: Path) -> None:
     with_function().save(tmp_path / "rules.json")
-    with pytest.raises(gdpnet.RuleError, match=f"conditions: {name} needs none"):
+    with pytest.raises(gdpnet.errors.RuleError, match=f"conditions: {name} needs none"):
         gdpnet.load_rules(tmp_path / "rules.json", conditions={"gap": warm, name: warm})
 
 
 def test_a_condition_that_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with_function().save(tmp_path / "rules.json")
-    with pytest.raises(gdpnet.RuleError, match=r"conditions: 'gap'.*function"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"conditions: 'gap'.*function"):
         gdpnet.load_rules(tmp_path / "rules.json", conditions={"gap": True})
 
 
@@ -282,7 +282,9 @@ def test_another_version(tmp_path: Path) -> None:
     conditional().save(path)
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": 99}))
-    with pytest.raises(gdpnet.RuleError, match=r"version 99 of the format.*reads versions 1 to 2"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"version 99 of the format.*reads versions 1 to 2"
+    ):
         gdpnet.load_rules(path)
 
 
@@ -292,7 +294,7 @@ def test_truncated_files(part: float, tmp_path: Path) -> None:
     parametric().save(path)
     content = path.read_bytes().rstrip()
     path.write_bytes(content[: int(len(content) * part)])
-    with pytest.raises(gdpnet.RuleError, match="not a file of rules"):
+    with pytest.raises(gdpnet.errors.RuleError, match="not a file of rules"):
         gdpnet.load_rules(path)
 
 
@@ -460,7 +462,7 @@ def test_roles_and_kinds_have_to_fit(name: str, tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match="the file is damaged: ") as caught:
+    with pytest.raises(gdpnet.errors.RuleError, match="the file is damaged: ") as caught:
         gdpnet.load_rules(path, conditions=functions)
     assert place in str(caught.value)
 
@@ -482,7 +484,9 @@ def test_what_a_newer_gdpnet_wrote(place: str, edit: Callable[[Any], None], tmp_
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match="A newer gdpnet wrote the file: update") as caught:
+    with pytest.raises(
+        gdpnet.errors.RuleError, match="A newer gdpnet wrote the file: update"
+    ) as caught:
         gdpnet.load_rules(path)
     assert f"rules.json: {place}" in str(caught.value)
     assert caught.value.__suppress_context__
@@ -496,7 +500,9 @@ def test_damaged_files(name: str, tmp_path: Path) -> None:
     place, edit = DAMAGE[name]
     edit(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match=r"rules\.json: the file is damaged: ") as caught:
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"rules\.json: the file is damaged: "
+    ) as caught:
         gdpnet.load_rules(path)
     assert f"damaged: {place}" in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -511,7 +517,9 @@ def test_rules_nested_in_each_other_are_refused(tmp_path: Path) -> None:
     assert inner["guard"] + 1 in outer["literals"]
     outer["guard"] = inner["literals"][0] - 1
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match=r"clauses\[0\]\.guard: expected a disjunct of an e"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"clauses\[0\]\.guard: expected a disjunct of an e"
+    ):
         gdpnet.load_rules(path)
 
 
@@ -520,7 +528,9 @@ def test_versions_of_another_type(version: Any, tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     conditional().save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
-    with pytest.raises(gdpnet.RuleError, match="of the format; this gdpnet reads versions 1 to 2"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match="of the format; this gdpnet reads versions 1 to 2"
+    ):
         gdpnet.load_rules(path)
 
 
@@ -539,7 +549,7 @@ def test_text_that_is_no_json(found: str, put: str, tmp_path: Path) -> None:
     text = path.read_text()
     assert found in text
     path.write_text(text.replace(found, put))
-    with pytest.raises(gdpnet.RuleError, match="not a file of rules") as caught:
+    with pytest.raises(gdpnet.errors.RuleError, match="not a file of rules") as caught:
         gdpnet.load_rules(path)
     assert len(str(caught.value)) < 400
 
@@ -553,7 +563,9 @@ def test_trees_that_are_too_deep_are_refused(tmp_path: Path) -> None:
         tree = ["exp", tree]
     content["rows"][0]["bound"] = [1.0, [1.0, tree]]
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match=r"rows\[0\]\.bound.*nested more than 100 deep"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"rows\[0\]\.bound.*nested more than 100 deep"
+    ):
         gdpnet.load_rules(path)
 
 
@@ -566,7 +578,9 @@ def test_a_small_file_makes_no_large_table(tmp_path: Path) -> None:
     ]
     content["rows"] += [content["rows"][0]] * 30_000
     path.write_text(json.dumps(content))
-    with pytest.raises(gdpnet.RuleError, match=r"rules\.json: 300\d\d rows and 30000 columns.*GB"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"rules\.json: 300\d\d rows and 30000 columns.*GB"
+    ):
         gdpnet.load_rules(path)
 
 
@@ -574,7 +588,9 @@ def test_a_large_model_makes_no_large_table() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(12_000), bounds=(0, 1))
     m.c = pyo.Constraint(range(12_000), rule=lambda m, i: m.y[i] <= 0.5)
-    with pytest.raises(gdpnet.RuleError, match=r"model: 12000 rows and 12000 columns make a table"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"model: 12000 rows and 12000 columns make a table"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -626,7 +642,7 @@ def test_any_damage_is_refused_or_read_as_it_stands(name: str, tmp_path: Path) -
         path.write_text(json.dumps(content))
         try:
             rules = gdpnet.load_rules(path)
-        except gdpnet.RuleError:
+        except gdpnet.errors.RuleError:
             refused += 1
             continue
         # Nothing was left out, guessed or turned into something else.
@@ -638,7 +654,7 @@ def test_any_damage_is_refused_or_read_as_it_stands(name: str, tmp_path: Path) -
                 assert repr(rules)
                 p = gdpnet.project(rules, y[:1], x[:1], time_limit=1)
                 if p.status.item() in (gdpnet.Status.SATISFIED, gdpnet.Status.PROJECTED):
-                    assert bool(rules.satisfied(x[:1], p.y).all())
+                    assert bool(rules.satisfied(p.y, x[:1]).all())
         except gdpnet.GdpnetError:
             continue
     assert 200 < refused < 400
@@ -658,7 +674,7 @@ def test_pickle_and_deepcopy(name: str, used: bool) -> None:
     rules = MODELS[name]()
     x, y = data()
     if used:  # what is computed on the way does not get in the way
-        rules.satisfied(x[:2], y[:2])
+        rules.satisfied(y[:2], x[:2])
         assert rules.names
         assert rules.auxiliary_names == (("a", "n") if name == "auxiliaries" else ())
     assert copy.deepcopy(rules) is rules  # nothing in it ever changes
@@ -667,7 +683,7 @@ def test_pickle_and_deepcopy(name: str, used: bool) -> None:
         assert other.fingerprint == rules.fingerprint
         assert repr(other) == repr(rules)
         assert torch.equal(other.active(x), rules.active(x))
-        assert torch.equal(other.satisfied(x[:2], y[:2]), rules.satisfied(x[:2], y[:2]))
+        assert torch.equal(other.satisfied(y[:2], x[:2]), rules.satisfied(y[:2], x[:2]))
 
 
 def test_a_named_function_is_copied_too() -> None:

@@ -123,13 +123,13 @@ def test_unknown_entries_of_format_1_are_damage(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     content = json.loads((HERE / "files" / "nested.json").read_text())
     path.write_text(json.dumps({**content, "prices": []}))
-    with pytest.raises(gdpnet.RuleError, match="the file is damaged: 'prices' is not known"):
+    with pytest.raises(gdpnet.errors.RuleError, match="the file is damaged: 'prices' is not known"):
         gdpnet.load_rules(path)
 
 
 def test_a_function_of_a_file_of_format_1() -> None:
     path = HERE / "files" / "with_function.json"
-    with pytest.raises(gdpnet.RuleError, match="condition of 'gap'"):
+    with pytest.raises(gdpnet.errors.RuleError, match="condition of 'gap'"):
         gdpnet.load_rules(path)
     loaded = gdpnet.load_rules(path, conditions={"gap": warm})
     assert loaded.active([[0.2], [0.4]]).tolist() == [[False, True], [True, True]]

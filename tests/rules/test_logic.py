@@ -300,7 +300,7 @@ def test_logical_constraints_against_brute_force(name: str, xor: bool) -> None:
     m.logic = pyo.LogicalConstraint(expr=write(*indicators(m)))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, logic, xor) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert not any(expected) or not all(expected[:-1])
 
 
@@ -313,7 +313,7 @@ def test_a_proposition_that_can_never_hold(named: bool) -> None:
     count = pyo.atleast(2, m.on[0].indicator_var)
     m.never = pyo.LogicalConstraint(expr=count if named else pyo.lor(m.b, m.b))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    assert not bool(rules.satisfied(None, POINTS).any())
+    assert not bool(rules.satisfied(POINTS).any())
     assert gdpnet.project(rules, [POINTS[0]]).status.tolist() == [gdpnet.Status.CONFLICT]
     assert rules.explain_conflict() == ["never"]
 
@@ -321,7 +321,7 @@ def test_a_proposition_that_can_never_hold(named: bool) -> None:
 def test_without_logic_overlap_is_fine() -> None:
     m = choices()
     expected = [max(y) <= 2 for y in POINTS]
-    assert gdpnet.RuleModel(m, outputs=[m.y]).satisfied(None, POINTS).tolist() == expected
+    assert gdpnet.RuleModel(m, outputs=[m.y]).satisfied(POINTS).tolist() == expected
 
 
 def test_boolean_vars() -> None:
@@ -337,7 +337,7 @@ def test_boolean_vars() -> None:
         return any(v == b[0] and (not v or b[1]) and (v or b[6]) for v in (False, True))
 
     expected = [brute_force(y, logic) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert {*expected[:-1]} == {False, True}
 
 
@@ -349,7 +349,7 @@ def test_fixed_boolean_vars(value: bool) -> None:
     m.logic = pyo.LogicalConstraint(expr=m.b.equivalent_to(m.on[0].indicator_var))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, lambda *b: b[0] == value) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -359,7 +359,7 @@ def test_fixed_indicators(value: bool) -> None:
     m.logic = pyo.LogicalConstraint(expr=m.on[0].indicator_var.implies(m.off[1].indicator_var))
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, lambda *b: b[0] == value and (not value or b[5])) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
 
 
 def test_logic_inside_a_disjunct_holds_where_it_is_chosen() -> None:
@@ -369,7 +369,7 @@ def test_logic_inside_a_disjunct_holds_where_it_is_chosen() -> None:
     )
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, lambda *b: not b[0] or (b[5] and b[2])) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert {*expected[:-1]} == {False, True}
 
 
@@ -382,10 +382,10 @@ def test_logic_that_names_an_inactive_rule_is_dropped() -> None:
     m.active_when[m.choice[1]] = m.p >= 1
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
     both = [brute_force(y, lambda *b: not b[0] and b[1] != b[2]) for y in POINTS]
-    assert rules.satisfied([1.0], POINTS).tolist() == both
+    assert rules.satisfied(POINTS, [1.0]).tolist() == both
     # Rule 1 and the proposition that names it are gone, the others stay.
     expected = [brute_force((y[0], 1.0, *y[2:]), lambda *b: not b[0]) for y in POINTS]
-    assert rules.satisfied([0.0], POINTS).tolist() == expected
+    assert rules.satisfied(POINTS, [0.0]).tolist() == expected
     assert expected != both
 
 
@@ -399,8 +399,8 @@ def test_a_condition_on_a_logical_constraint() -> None:
     assert rules.names == tuple(f"choice[{i}]" for i in range(RULES))
     with_logic = [brute_force(y, lambda *b: sum(b[:4]) >= 3) for y in POINTS]
     without = [brute_force(y, lambda *b: True) for y in POINTS]
-    assert rules.satisfied([2.0], POINTS).tolist() == with_logic
-    assert rules.satisfied([1.0], POINTS).tolist() == without
+    assert rules.satisfied(POINTS, [2.0]).tolist() == with_logic
+    assert rules.satisfied(POINTS, [1.0]).tolist() == without
 
 
 def test_binary_indicator_in_a_constraint() -> None:
@@ -409,7 +409,7 @@ def test_binary_indicator_in_a_constraint() -> None:
     m.most = pyo.Constraint(expr=sum(m.on[i].binary_indicator_var for i in range(RULES)) <= 2)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, lambda *b: sum(b[:4]) <= 2) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert {*expected[:-1]} == {False, True}
 
 
@@ -424,7 +424,7 @@ def test_binary_indicator_with_an_output() -> None:
         any(brute_force(y, lambda *b, n=n: b[0] + b[1] == n) and y[3] >= 0.5 * n for n in range(3))
         for y in POINTS
     ]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert {*expected[:-1]} == {False, True}
 
 
@@ -437,7 +437,7 @@ def test_associated_binary_of_a_boolean_var() -> None:
     m.cost = pyo.Constraint(expr=m.y[1] >= 1.2 * m.z)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     expected = [brute_force(y, lambda *b, y=y: y[1] >= 1.2 * b[0]) for y in POINTS]
-    assert rules.satisfied(None, POINTS).tolist() == expected
+    assert rules.satisfied(POINTS).tolist() == expected
     assert {*expected[:-1]} == {False, True}
 
 
@@ -470,4 +470,4 @@ def test_random_logic_through_pyomo(p: Proposition) -> None:
 
     points = POINTS[::3]
     expected = [brute_force(y, logic) for y in points]
-    assert rules.satisfied(None, points).tolist() == expected
+    assert rules.satisfied(points).tolist() == expected

@@ -42,7 +42,7 @@ def test_a_discretised_model_is_an_ordinary_one(scheme: str) -> None:
 
 def test_a_model_that_is_not_discretised_is_told_how() -> None:
     m = dynamic()
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(m, outputs=[m.x])
     assert str(caught.value) == (
         "'t' is a ContinuousSet, which gdpnet does not understand. Discretise it first: "
@@ -60,7 +60,9 @@ def test_an_integral_has_the_right_article() -> None:
     m.b.time = time
     m.b.total = Integral(time, wrt=time, rule=lambda b, t: m.y)
     m.b.del_component(time)
-    with pytest.raises(gdpnet.RuleError, match=r"'b\.total' is an Integral.*dae\.collocation"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=r"'b\.total' is an Integral.*dae\.collocation"
+    ):
         gdpnet.RuleModel(m, outputs=[m.y])
 
 
@@ -75,7 +77,7 @@ def test_arcs_are_told_to_expand_and_read_once_they_are() -> None:
     m.right.add(m.y[1], "flow")
     m.pipe = Arc(source=m.left, destination=m.right)
     m.d = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] >= 7]])
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(m, outputs=[m.y])
     assert str(caught.value) == (
         "'pipe' is an Arc, which gdpnet does not understand. Expand it first: "
@@ -150,7 +152,9 @@ def test_a_transformed_model_is_told(name: str, in_block: bool) -> None:
         outer = pyo.ConcreteModel("plant")
         outer.unit = m
         m = outer
-    with pytest.raises(gdpnet.RuleError, match=rf"transformed by gdp\.{name}.*before the transf"):
+    with pytest.raises(
+        gdpnet.errors.RuleError, match=rf"transformed by gdp\.{name}.*before the transf"
+    ):
         gdpnet.RuleModel(m, outputs=[y])
 
 
@@ -178,7 +182,7 @@ def test_nonlinear_rows_are_counted(count: int, said: str | None) -> None:
     m = gap()
     m.ok = pyo.Constraint(expr=m.y[0] + m.y[1] <= 15)
     m.c = pyo.Constraint(range(count), rule=lambda m, i: m.y[0] * m.y[1] >= i)
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(m, outputs=[m.y])
     text = str(caught.value)
     assert text.startswith("Constraint 'c[0]': 'y[0]*y[1]' is not linear in the variables.")

@@ -149,7 +149,7 @@ def test_refused(name: str) -> None:
     if build is None:
         pytest.skip("this Pyomo does not have it")
     model, outputs = built(build)
-    with pytest.raises(gdpnet.RuleError) as caught:
+    with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(model, outputs=outputs)
     assert TABLE[name].removeprefix("refused: ") in str(caught.value)
 
@@ -184,7 +184,7 @@ def test_read_as_pyomo_reads_it(name: str) -> None:
             p = gdpnet.project(rules, yhat, solver=solver)
             assert p.distance.tolist() == pytest.approx(wanted, abs=1e-6)
             infeasible = p.status == Status.CONFLICT
-            assert (rules.satisfied(None, p.y, tol=1e-7) ^ infeasible).all()
+            assert (rules.satisfied(p.y, tol=1e-7) ^ infeasible).all()
 
 
 def predictions(rules: gdpnet.RuleModel, seed: int) -> torch.Tensor:

@@ -374,7 +374,7 @@ def test_a_constant_without_a_value_is_refused_by_name() -> None:
     m = base()
     m.unset = pyo.Param(mutable=True)
     m.limit = pyo.Constraint(expr=m.y[0] <= m.unset)
-    with pytest.raises(gdpnet.RuleError, match=r"limit.*'unset'.*inputs"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"limit.*'unset'.*inputs"):
         gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
 
 
@@ -385,7 +385,7 @@ def test_inputs_need_no_value() -> None:
     m.c = pyo.Constraint(expr=m.y * m.p[1] <= pyo.exp(m.p[2]))
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
     x, y = [[1.0, 3.0], [1.0, 3.0], [1.0, 3.0], [-1.0, 0.0]], [[0.5], [1.0], [4.5], [-1.0]]
-    assert rules.satisfied(x, y).tolist() == [False, True, False, True]
+    assert rules.satisfied(y, x).tolist() == [False, True, False, True]
 
 
 def test_params_in_bounds_of_vars() -> None:
@@ -410,7 +410,7 @@ def test_params_in_bounds_of_vars() -> None:
             )
             and values[2] == 0.25
         )
-    assert rules.satisfied(x, y).tolist() == expected
+    assert rules.satisfied(y, x).tolist() == expected
     assert {*expected} == {False, True}
 
 
@@ -420,7 +420,7 @@ def test_params_alone_on_both_sides() -> None:
     m.c = pyo.Constraint(expr=m.p[0] + 0 * m.y[0] <= m.p[1])
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
     x = [[1.0, 2.0, 0.0, 0.0], [2.0, 1.0, 0.0, 0.0]]
-    assert rules.satisfied(x, [[0.0] * D] * 2).tolist() == [True, False]
+    assert rules.satisfied([[0.0] * D] * 2, x).tolist() == [True, False]
 
 
 def test_functions_of_numbers_and_of_variables() -> None:
@@ -430,7 +430,7 @@ def test_functions_of_numbers_and_of_variables() -> None:
     assert gdpnet.relu(2.0) == 2.0
     m = base()
     m.bad = pyo.Constraint(expr=gdpnet.maximum(m.y[0], m.p[0]) <= 3)
-    with pytest.raises(gdpnet.RuleError, match=r"'bad'.*not linear"):
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'bad'.*not linear"):
         gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
 
 
@@ -487,8 +487,10 @@ def test_coefficients_that_are_not_finite_are_refused_by_name() -> None:
     m.ratio = pyo.Constraint(expr=m.y[0] / m.p[3] <= 1)
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
     x = [[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]]
-    with pytest.raises(gdpnet.InputError, match=r"coefficients of ratio are not finite for row 1"):
-        rules.satisfied(x, [[0.0] * D] * 2)
+    with pytest.raises(
+        gdpnet.errors.InputError, match=r"coefficients of ratio are not finite for row 1"
+    ):
+        rules.satisfied([[0.0] * D] * 2, x)
 
 
 def test_large_models_are_read_in_linear_time() -> None:

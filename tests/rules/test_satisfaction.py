@@ -104,9 +104,9 @@ def test_plain_rules_as_pyomo_evaluates_them(problem: Problem) -> None:
     rules = problem.rules(model)
     assert rules.is_plain
     x, y = points(problem)
-    violation, globally = rules.violation(x, y), rules.global_violation(x, y)
+    violation, globally = rules.violation(y, x), rules.global_violation(y, x)
     active = rules.active(x) if x is not None else torch.ones(len(y), len(rules.names)).bool()
-    satisfied = {tol: rules.satisfied(x, y, tol=tol) for tol in (1e-6, LOOSE)}
+    satisfied = {tol: rules.satisfied(y, x, tol=tol) for tol in (1e-6, LOOSE)}
     for k in range(len(y)):
         _, off = at(model, problem, [] if x is None else x[k].tolist(), y[k].tolist())
         wanted = []
@@ -179,7 +179,7 @@ def test_logic_as_listed_truth_values(problem: Problem) -> None:
     model = problem.build()
     rules = problem.rules(model)
     x, y = points(problem)
-    satisfied = {tol: rules.satisfied(x, y, tol=tol) for tol in (1e-6, LOOSE)}
+    satisfied = {tol: rules.satisfied(y, x, tol=tol) for tol in (1e-6, LOOSE)}
     for k in range(len(y)):
         _, off = at(model, problem, [] if x is None else x[k].tolist(), y[k].tolist())
         alone = directly_global(model, problem, rules)
@@ -191,7 +191,7 @@ def test_logic_as_listed_truth_values(problem: Problem) -> None:
 def test_random_points_see_both_sides() -> None:
     """The comparisons above mean something: points that hold and points that do not."""
     for some in (PLAIN[::6], LOGIC[::4], WITH_AUXILIARIES[::4]):
-        told = [problem.rules().satisfied(*points(problem, 6)) for problem in some]
+        told = [problem.rules().satisfied(*points(problem, 6)[::-1]) for problem in some]
         assert set(torch.cat(told).tolist()) == {True, False}
 
 
@@ -199,13 +199,13 @@ def test_random_points_see_both_sides() -> None:
 def test_satisfied_means_no_violation_above_the_tolerance(problem: Problem) -> None:
     rules = problem.rules()
     x, y = points(problem, 6)
-    worst = rules.global_violation(x, y)
+    worst = rules.global_violation(y, x)
     if rules.names:
-        worst = torch.maximum(worst, rules.violation(x, y).amax(1))
+        worst = torch.maximum(worst, rules.violation(y, x).amax(1))
     for tol in (1e-6, 0.01, LOOSE, 0.3):
         # A measured violation is exact to the last digits of a solver only.
         clear = (worst - tol).abs() > 1e-9
-        assert torch.equal(rules.satisfied(x, y, tol=tol)[clear], (worst <= tol)[clear])
+        assert torch.equal(rules.satisfied(y, x, tol=tol)[clear], (worst <= tol)[clear])
 
 
 # ---- logic ------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_logic_is_measured_as_by_a_mixed_integer_program() -> None:
         if rules.is_plain or rules.auxiliary_names:
             continue
         y = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
-        violation, globally = rules.measure(None, y)
+        violation, globally = rules.measure(y)
         rows = rules.evaluate(y.new_zeros(len(y), 0)).rows
         alone = torch.maximum(rules.satisfaction.of_globals(rows.residual(y), y), violation.amax(1))
         together = torch.maximum(violation.amax(1), globally)
@@ -262,7 +262,7 @@ def counted_programs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_logic_alone_needs_no_program(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = points(problem)
     solved = counted_programs(monkeypatch)
-    problem.rules().measure(x, y)
+    problem.rules().measure(y, x)
     assert not solved
 
 
@@ -271,17 +271,17 @@ def test_both_violations_for_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -
     rules = problem.rules()
     y = torch.rand(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     solved = counted_programs(monkeypatch)
-    each = rules.violation(None, y)
+    each = rules.violation(y)
     price = len(solved)
     assert price >= len(y)
-    measured = rules.measure(None, y)
+    measured = rules.measure(y)
     assert len(solved) == 2 * price
     assert torch.equal(measured[0], each)
-    assert torch.equal(measured[1], rules.global_violation(None, y))
+    assert torch.equal(measured[1], rules.global_violation(y))
     solved.clear()
     held = what_holds(rules, None, y)
     assert len(solved) == price
-    assert torch.equal(held[:, -1], rules.satisfied(None, y))
+    assert torch.equal(held[:, -1], rules.satisfied(y))
     assert torch.equal(held[:, -2], measured[1] <= 1e-6)
     assert torch.equal(held[:, :-2], each <= 1e-6)
 
@@ -301,8 +301,8 @@ def test_auxiliary_violation_by_a_linear_program() -> None:
             b_ub=[first, second - 1],
             bounds=[(0, 1), (0, None)],
         )
-        assert rules.global_violation(None, y[k]).item() == pytest.approx(found.fun, abs=1e-9)
-        assert rules.satisfied(None, y[k], tol=1e-6).item() == (found.fun <= 1e-6)
+        assert rules.global_violation(y[k]).item() == pytest.approx(found.fun, abs=1e-9)
+        assert rules.satisfied(y[k], tol=1e-6).item() == (found.fun <= 1e-6)
 
 
 def test_auxiliary_in_a_rule_by_hand() -> None:
@@ -314,8 +314,8 @@ def test_auxiliary_in_a_rule_by_hand() -> None:
         P = 2 * f + 3 * c
         # Rows are scaled by max(1, |b|, |a|): 2 and 3 for those of P, 1 for c.
         wanted = min(max(0.0, P - 2) / 2, max(0.0, (3 - P) / 3, c - 0.4))
-        assert rules.violation(None, y[k]).item() == pytest.approx(wanted, abs=1e-9)
-        assert rules.global_violation(None, y[k]).item() == pytest.approx(0.0, abs=1e-9)
+        assert rules.violation(y[k]).item() == pytest.approx(wanted, abs=1e-9)
+        assert rules.global_violation(y[k]).item() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_one_value_of_the_auxiliary_for_all_rules() -> None:
@@ -327,9 +327,9 @@ def test_one_value_of_the_auxiliary_for_all_rules() -> None:
     m.second = Disjunction(expr=[[m.a <= 0.2], [m.y >= 0.7]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     y = torch.tensor([[0.1], [0.75], [0.95]]).double()
-    assert rules.violation(None, y).abs().max().item() <= 1e-9
-    assert rules.global_violation(None, y).tolist() == pytest.approx([0.3, 0.0, 0.0], abs=1e-9)
-    assert rules.satisfied(None, y).tolist() == [False, True, True]
+    assert rules.violation(y).abs().max().item() <= 1e-9
+    assert rules.global_violation(y).tolist() == pytest.approx([0.3, 0.0, 0.0], abs=1e-9)
+    assert rules.satisfied(y).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("problem", WITH_AUXILIARIES, ids=lambda p: p.name)
@@ -339,7 +339,7 @@ def test_auxiliaries_as_pyomo_finds_them(problem: Problem) -> None:
     rules = problem.rules(model)
     x, y = points(problem, 6)
     assert x is None
-    for k, told in enumerate(rules.satisfied(None, y, tol=1e-6).tolist()):
+    for k, told in enumerate(rules.satisfied(y, tol=1e-6).tolist()):
         distance = oracles.pyomo_distance(
             model, problem.outputs, y[k].tolist(), reach=problem.reach
         )
@@ -353,20 +353,20 @@ def test_auxiliaries_as_pyomo_finds_them(problem: Problem) -> None:
 def test_types_and_shapes(dtype: torch.dtype) -> None:
     rules = BY_NAME["conditions"].rules()
     y, x = torch.rand(2, 3, 2).to(dtype), torch.ones(2, 3, 2).to(dtype)
-    assert rules.violation(x, y).dtype == dtype
-    assert rules.global_violation(x, y).dtype == dtype
-    assert rules.violation(x, y).shape == (2, 3, len(rules.names))
+    assert rules.violation(y, x).dtype == dtype
+    assert rules.global_violation(y, x).dtype == dtype
+    assert rules.violation(y, x).shape == (2, 3, len(rules.names))
     assert rules.active(x).shape == (2, 3, len(rules.names))
-    assert rules.satisfied(x, y).shape == rules.global_violation(x, y).shape == (2, 3)
-    assert rules.satisfied(x[0, 0], y[0, 0]).shape == ()
-    assert rules.satisfied(x[0, 0], y).tolist() == rules.satisfied(x, y).tolist()
+    assert rules.satisfied(y, x).shape == rules.global_violation(y, x).shape == (2, 3)
+    assert rules.satisfied(y[0, 0], x[0, 0]).shape == ()
+    assert rules.satisfied(y, x[0, 0]).tolist() == rules.satisfied(y, x).tolist()
 
 
 def test_large_batches_are_measured_in_pieces() -> None:
     rules = BY_NAME["strictly_hot"].rules()
     torch.manual_seed(0)
     x, y = 40 * torch.rand(40000, 1), torch.rand(40000, 2)
-    told = rules.satisfied(x, y)
+    told = rules.satisfied(y, x)
     demand = 0.8 * y[:, 0] + y[:, 1] - 0.1 - 0.01 * x[:, 0]
     hot = (x[:, 0] <= 28) | (y[:, 1] >= 0.45) | (y[:, 0] >= 0.75)
     clear = demand.abs() > 1e-5

@@ -77,7 +77,7 @@ def test_projection_satisfies_the_rules(problem: Problem, solver: str) -> None:
     conflict = p.status == Status.CONFLICT
     known = [s.distance == math.inf for s in problem.samples]
     assert conflict.tolist() == known
-    assert (rules.satisfied(problem.x, p.y, tol=1e-8) ^ conflict).all()
+    assert (rules.satisfied(p.y, problem.x, tol=1e-8) ^ conflict).all()
     # Nothing to do the second time.
     x = None if problem.x is None else problem.x[~conflict]
     again = gdpnet.project(rules, p.y[~conflict], x, solver=solver)
@@ -91,7 +91,7 @@ def test_satisfied_predictions_pass_bit_by_bit(problem: Problem, solver: str) ->
     unchanged = (p.status == Status.SATISFIED) | (p.status == Status.CONFLICT)
     assert torch.equal(p.y[unchanged], problem.yhat[unchanged])
     assert (
-        rules.satisfied(problem.x, problem.yhat, tol=1e-9).tolist()
+        rules.satisfied(problem.yhat, problem.x, tol=1e-9).tolist()
         == (p.status == Status.SATISFIED).tolist()
     )
 
@@ -160,4 +160,4 @@ def test_gurobi_agrees(problem: Problem) -> None:
     assert torch.equal(p.status, q.status)
     same = p.status != Status.CONFLICT
     assert torch.allclose(p.distance[same], q.distance[same], rtol=1e-9, atol=1e-7)
-    assert (rules.satisfied(problem.x, q.y, tol=1e-7) | ~same).all()
+    assert (rules.satisfied(q.y, problem.x, tol=1e-7) | ~same).all()

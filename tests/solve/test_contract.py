@@ -43,7 +43,7 @@ class WrittenOut(BackendContract):
 
 
 class TestDense(WrittenOut):
-    solver = "dense"
+    solver = "extended"
 
 
 class TestHiGHS(WrittenOut):

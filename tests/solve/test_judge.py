@@ -27,8 +27,8 @@ def agrees(rules: gdpnet.RuleModel, x: np.ndarray, y: np.ndarray) -> int:
     )
     inputs = torch.as_tensor(x) if rules.input_names else None
     points = torch.as_tensor(y)
-    expected = rules.violation(inputs, points).numpy()
-    satisfied = rules.satisfied(inputs, points, TOLERANCE).numpy()
+    expected = rules.violation(points, inputs).numpy()
+    satisfied = rules.satisfied(points, inputs, TOLERANCE).numpy()
     np.testing.assert_array_equal(holds, satisfied[samples])
     np.testing.assert_allclose(violation[samples], expected[samples], rtol=1e-12, atol=1e-14)
     for r, rule in enumerate(rules.data.rules):

@@ -278,7 +278,7 @@ def check(
     given = np.isfinite(answer.y).all(1)
     assert (answer.flag == DONE).all()
     inputs = None if x is None else torch.as_tensor(np.asarray(x)[given])
-    assert rules.satisfied(inputs, torch.from_numpy(answer.y[given]), tol=1e-9).all()
+    assert rules.satisfied(torch.from_numpy(answer.y[given]), inputs, tol=1e-9).all()
     for s in np.flatnonzero(given):
         y, distance = answer.y[s], answer.distance[s]
         moved = float(np.sum(weights * np.abs(y - yhat[s])))
@@ -387,7 +387,7 @@ def test_the_node_limit_keeps_a_feasible_nearest_point() -> None:
     yhat = torch.softmax(torch.from_numpy(generator.normal(size=(30, 8))), 1).numpy()
     answer = project(rules, yhat, node_limit=2)
     assert (answer.flag == LIMITED).any()
-    assert rules.satisfied(None, torch.from_numpy(answer.y), tol=1e-9).all()
+    assert rules.satisfied(torch.from_numpy(answer.y), tol=1e-9).all()
     assert np.abs(np.abs(answer.y - yhat).sum(1) - answer.distance).max() <= 1e-9
 
 

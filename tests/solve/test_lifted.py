@@ -334,7 +334,7 @@ def test_products_that_hold_are_those_of_the_rules() -> None:
             solved = setting.solve(ExtendedEngine(rules))
             good = solved.outcome == 0
             holds = (solved.product != -1).all(1)
-            expected = rules.satisfied(setting.x, np.nan_to_num(solved.y), tol=1e-6).numpy()
+            expected = rules.satisfied(np.nan_to_num(solved.y), setting.x, tol=1e-6).numpy()
             assert (holds[good] == expected[good]).all()
             broken += int((~holds[good]).sum())
             for s in np.flatnonzero(good):

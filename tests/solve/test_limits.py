@@ -72,7 +72,7 @@ def test_a_limit_with_a_feasible_output_says_limit() -> None:
     yhat = torch.from_numpy(rng.uniform(0, 3 * end, (1, 2 * count)))
     p = gdpnet.project(rules, yhat, time_limit=3.0)
     assert Status(int(p.status)) is Status.LIMIT
-    assert rules.satisfied(None, p.y).all()
+    assert rules.satisfied(p.y).all()
     assert p.info.bound.item() <= p.distance.item() < np.inf
     assert (p.disjunct >= 0).all()
 

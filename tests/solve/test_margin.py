@@ -62,7 +62,7 @@ def test_no_prediction_is_told_of_a_conflict_that_is_none(solver: str) -> None:
     yhat = torch.cat([torch.tensor([[7.0, -1.0]], dtype=DOUBLE), yhat])
     p = gdpnet.project(rules, yhat, solver=solver)
     assert (p.status == Status.PROJECTED).all()
-    assert rules.satisfied(None, p.y, tol=1e-9).all()
+    assert rules.satisfied(p.y, tol=1e-9).all()
     assert p.distance[0].item() == pytest.approx(26 / 3, abs=1e-4)
 
 

@@ -48,7 +48,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "highs": {"solver": "highs"},
     "cnf": {"relaxation": "cnf"},
     "cnf by highs": {"relaxation": "cnf", "solver": "highs"},
-    "adaptive": {"relaxation": "auto"},
+    "adaptive": {"relaxation": "adaptive"},
     "plan": {"relaxation": gdpnet.Plan((("a", "b"),))},
 }
 
@@ -61,15 +61,15 @@ def told(rules: gdpnet.RuleModel) -> dict[str, Any]:
         p = gdpnet.project(rules, yhat, x, **keywords)
         found[name] = [p.value.tolist(), p.status.tolist()]
     small = slice(0, 4)
-    graph = gdpnet.interaction_graph(rules, x[small], yhat[small])
+    graph = gdpnet.plan.interaction_graph(rules, yhat[small], x[small])
     found["graph"] = nx.node_link_data(graph, edges="edges")
-    plan = gdpnet.plan_basic_steps(rules, 4, x[small], yhat[small])
+    plan = gdpnet.plan.choose(rules, 4, yhat[small], x[small])
     found["plan of basic steps"] = [[list(c) for c in plan.clusters], plan.exact]
-    tight = gdpnet.plan_basic_steps(rules, 3, x[small], yhat[small])
+    tight = gdpnet.plan.choose(rules, 3, yhat[small], x[small])
     found["plan within less"] = [[list(c) for c in tight.clusters], tight.exact]
-    found["satisfied"] = rules.satisfied(x, yhat).tolist()
-    found["violation"] = rules.violation(x, yhat).tolist()
-    found["explain"] = [one.distance for one in rules.explain(x, yhat)]
+    found["satisfied"] = rules.satisfied(yhat, x).tolist()
+    found["violation"] = rules.violation(yhat, x).tolist()
+    found["explain"] = [one.distance for one in rules.explain(yhat, x)]
     found["conflict"] = rules.explain_conflict(x[0])
     program = gdpnet.convexify(rules, x=x[0], yhat=yhat[0])
     found["convexify"] = len(list(program.component_data_objects(pyo.Constraint, active=True)))
@@ -101,7 +101,7 @@ LAYERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"solver": "exact"}, "solver='exact' needs numba, which is not installed. Install it, or use "
      "solver='milp'."),
-    ({"relaxation": "cnf", "solver": "dense"}, "solver='dense' needs numba, which is not "
+    ({"relaxation": "cnf", "solver": "extended"}, "solver='extended' needs numba, which is not "
      "installed. Install it, or use solver='highs'."),
     ({"gradient": "vertex"}, "gradient: Vertex() needs numba, which is not installed. Install it, "
      "or use gradient='auto' or 'straight_through', or solver='highs', which writes the DNF out."),
@@ -109,7 +109,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      "installed. Install it, or use gradient='auto' or 'straight_through'."),
     ({"relaxation": "cnf", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs numba"),
     ({"tie": "least_norm"}, "tie='least_norm' needs numba, which is not installed. Install it, or "
-     "leave tie='vertex'."),
+     "leave tie='first'."),
     ({"strict": True}, "strict=True needs numba"),
     ({"forward": "qp", "gradient": "qp"}, "forward='qp' needs numba"),
 ]  # fmt: skip
@@ -125,7 +125,7 @@ def other_process() -> dict[str, Any]:
     for keywords, _ in REFUSED:
         try:
             gdpnet.ProjectionLayer(rules, **keywords)
-        except gdpnet.SolverError as error:
+        except gdpnet.errors.SolverError as error:
             found["refused"].append(str(error))
     from tests.cli._calls import run
 
@@ -223,7 +223,7 @@ def test_graphs_of_random_rules(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     graphs = []
     for available in (True, False):
         monkeypatch.setattr("gdpnet.kernels.AVAILABLE", available)
-        graphs.append(gdpnet.interaction_graph(gdpnet.RuleModel.from_data(rules.data), None, yhat))
+        graphs.append(gdpnet.plan.interaction_graph(gdpnet.RuleModel.from_data(rules.data), yhat))
     assert list(graphs[0].edges) == list(graphs[1].edges)
     for one, other in zip(graphs[0].edges.values(), graphs[1].edges.values(), strict=True):
         assert one["empty"] == other["empty"]

@@ -43,7 +43,7 @@ def three_rules() -> gdpnet.RuleModel:
 def data() -> tuple[torch.Tensor, torch.Tensor]:
     rng = np.random.default_rng(0)
     x = torch.arange(SAMPLES, dtype=torch.float64)[:, None] % 3
-    return x, torch.from_numpy(rng.uniform(0, 10, (SAMPLES, 2)))
+    return torch.from_numpy(rng.uniform(0, 10, (SAMPLES, 2))), x
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def rules() -> gdpnet.RuleModel:
 
 @pytest.fixture(scope="module")
 def found(rules: gdpnet.RuleModel) -> Comparison:
-    return compare(rules, *data(), ["cnf", "pdnf:2", "plan:3", "auto", "dnf", "dnf:highs"])
+    return compare(rules, *data(), ["cnf", "pdnf:2", "plan:3", "adaptive", "dnf", "dnf:highs"])
 
 
 def first_call_sleeps(function: Any, seconds: float) -> Any:
@@ -67,15 +67,15 @@ def first_call_sleeps(function: Any, seconds: float) -> Any:
     return slow
 
 
-@pytest.mark.parametrize("name", ["plan:3", "cnf", "auto", "dnf"])
+@pytest.mark.parametrize("name", ["plan:3", "cnf", "adaptive", "dnf"])
 def test_first_calls_are_in_no_time(
     rules: gdpnet.RuleModel, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """As if kernels were compiled at the first call of anything, for one sample and for several."""
-    x, yhat = data()
-    compare(rules, x, yhat, name)  # what is really loaded at first calls
-    plan = _relaxations.plan_basic_steps
-    monkeypatch.setattr(_relaxations, "plan_basic_steps", first_call_sleeps(plan, 2.0))
+    yhat, x = data()
+    compare(rules, yhat, x, name)  # what is really loaded at first calls
+    plan = _relaxations.choose
+    monkeypatch.setattr(_relaxations, "choose", first_call_sleeps(plan, 2.0))
     calls = [first_call_sleeps(Projector.__call__, 2.0) for _ in range(2)]
     exact = itertools.count()
 
@@ -86,7 +86,7 @@ def test_first_calls_are_in_no_time(
 
     original = Projector.__call__
     monkeypatch.setattr(Projector, "__call__", counted)
-    (found,) = compare(rules, x, yhat, name).measured
+    (found,) = compare(rules, yhat, x, name).measured
     assert found.compile_seconds < 1.5
     assert found.seconds_per_sample * len(yhat) < 1.5
 
@@ -103,7 +103,7 @@ def plan_of(rules: gdpnet.RuleModel, name: str) -> str | Plan:
 def test_sizes_and_values_are_those_of_the_pyomo_programs(
     rules: gdpnet.RuleModel, found: Comparison, name: str
 ) -> None:
-    x, yhat = data()
+    yhat, x = data()
     counted, values = [], []
     for inputs, prediction in zip(x.tolist(), yhat.tolist(), strict=True):
         lp = gdpnet.convexify(rules, relaxation=plan_of(rules, name), x=inputs)
@@ -130,20 +130,20 @@ def test_disjuncts_by_hand(found: Comparison) -> None:
     assert row(found, "dnf").disjuncts_max == 2 * 2
 
 
-@pytest.mark.parametrize("name", ["cnf", "pdnf:2", "auto", "dnf", "dnf:highs"])
+@pytest.mark.parametrize("name", ["cnf", "pdnf:2", "adaptive", "dnf", "dnf:highs"])
 def test_satisfaction_and_statuses(rules: gdpnet.RuleModel, found: Comparison, name: str) -> None:
-    x, yhat = data()
+    yhat, x = data()
     relaxation, _, solver = name.partition(":highs")
     how = {"solver": "highs"} if solver or name.endswith("highs") else {}
     p = gdpnet.project(rules, yhat, x, relaxation=plan_of(rules, relaxation), **how)
     told = row(found, name)
-    assert told.csat == rules.satisfied(x, p.y, 1e-6).double().mean()
+    assert told.csat == rules.satisfied(p.y, x, 1e-6).double().mean()
     assert told.csat_conflict_free == told.csat
     assert told.distance_mean == pytest.approx(p.distance.mean().item(), abs=1e-9)
     for status in Status:
         assert told[status.name.lower()] == (p.status == status).sum(), status
     each = found.per_rule.set_index(["relaxation", "rule"])
-    active, holds = rules.active(x), rules.violation(x, p.y) <= 1e-6
+    active, holds = rules.active(x), rules.violation(p.y, x) <= 1e-6
     for r, rule in enumerate(rules.names):
         line = each.loc[(name, rule)]
         assert line.active == active[:, r].double().mean()
@@ -152,15 +152,15 @@ def test_satisfaction_and_statuses(rules: gdpnet.RuleModel, found: Comparison, n
 
 
 def test_predictions_are_told_of_too(rules: gdpnet.RuleModel, found: Comparison) -> None:
-    x, yhat = data()
+    yhat, x = data()
     each = found.per_rule.set_index(["relaxation", "rule"])
-    share = rules.satisfied(x, yhat).double().mean().item()
+    share = rules.satisfied(yhat, x).double().mean().item()
     assert 0 < share < 1
     assert each.loc[("prediction", "all together")].satisfied == share
 
 
 def test_exact_ones_are_exact_and_satisfy_everything(found: Comparison) -> None:
-    for name in ("auto", "dnf", "dnf:highs"):
+    for name in ("adaptive", "dnf", "dnf:highs"):
         assert abs(row(found, name).gap_max) < 1e-7
         assert row(found, name).csat == 1.0
     assert row(found, "dnf").solver == "exact"
@@ -172,18 +172,18 @@ def test_exact_ones_are_exact_and_satisfy_everything(found: Comparison) -> None:
 def test_adaptive_steps_have_the_sizes_of_their_last_round(
     rules: gdpnet.RuleModel, found: Comparison
 ) -> None:
-    x, yhat = data()
-    rounds = gdpnet.project(rules, yhat, x, relaxation="auto").info.rounds
+    yhat, x = data()
+    rounds = gdpnet.project(rules, yhat, x, relaxation="adaptive").info.rounds
     assert rounds is not None
     assert rounds.max() > 0
-    cnf, dnf, auto = (row(found, name).disjuncts_mean for name in ("cnf", "dnf", "auto"))
-    assert dnf < auto < cnf, "merging leaves empty products out, and few samples need it"
+    cnf, dnf, adaptive = (row(found, name).disjuncts_mean for name in ("cnf", "dnf", "adaptive"))
+    assert dnf < adaptive < cnf, "merging leaves empty products out, and few samples need it"
 
 
 def test_the_plan_is_the_planner_s(rules: gdpnet.RuleModel, found: Comparison) -> None:
-    x, yhat = data()
+    yhat, x = data()
     (measured,) = [one for one in found.measured if one.relaxation.label == "plan:3"]
-    assert measured.plan == gdpnet.plan_basic_steps(rules, 3, x, yhat)
+    assert measured.plan == gdpnet.plan.choose(rules, 3, yhat, x)
 
 
 def test_times_are_positive_and_progress_adds_up(rules: gdpnet.RuleModel) -> None:
@@ -204,7 +204,7 @@ def test_samples_in_conflict_are_kept_apart() -> None:
     m.active_when[m.middle] = m.t >= 1
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
     x = torch.tensor([[0.0], [0.0], [1.0], [0.0]])
-    found = compare(rules, x, [[4.5], [1.0], [4.5], [6.0]], "dnf")
+    found = compare(rules, [[4.5], [1.0], [4.5], [6.0]], x, "dnf")
     told = row(found, "dnf")
     assert (told.csat, told.csat_conflict_free, told.conflict) == (0.75, 1.0, 1)
     assert told.distance_mean == pytest.approx((1.5 + 0.0 + 1.0) / 3, abs=1e-9)
@@ -213,8 +213,8 @@ def test_samples_in_conflict_are_kept_apart() -> None:
 
 
 def test_weights_are_the_distance_s(rules: gdpnet.RuleModel) -> None:
-    x, yhat = data()
-    found = compare(rules, x, yhat, "dnf", weights=[2.0, 0.5])
+    yhat, x = data()
+    found = compare(rules, yhat, x, "dnf", weights=[2.0, 0.5])
     exact = gdpnet.project(rules, yhat, x, weights=[2.0, 0.5], solver="milp").distance
     assert row(found, "dnf").distance_mean == pytest.approx(exact.mean().item(), abs=1e-7)
 
@@ -224,8 +224,8 @@ def test_rules_without_inputs_and_without_rules() -> None:
     m.y = pyo.Var(bounds=(0, 10))
     m.top = pyo.Constraint(expr=m.y <= 4)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    found = compare(rules, None, [[5.0], [3.0]])
-    assert list(found.table.relaxation) == ["cnf", "auto", "dnf", "dnf:highs"]
+    found = compare(rules, [[5.0], [3.0]])
+    assert list(found.table.relaxation) == ["cnf", "adaptive", "dnf", "dnf:highs"]
     assert (found.table.csat == 1.0).all()
     assert found.table.distance_mean.tolist() == pytest.approx([0.5] * 4)
 
@@ -235,15 +235,15 @@ def test_what_cannot_be_had_has_a_note_and_the_others_go_on() -> None:
     m.y = pyo.Var()  # no bounds: no hull
     m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    found = compare(rules, None, [[4.5]], "cnf,dnf")
+    found = compare(rules, [[4.5]], relaxations="cnf,dnf")
     assert "bounds" in row(found, "cnf").note
     assert math.isnan(row(found, "cnf").csat)
     assert row(found, "dnf").note == ""
     assert row(found, "dnf").distance_mean == pytest.approx(1.5)
     assert math.isnan(row(found, "dnf").variables_mean)
     assert "cnf: " in repr(found)
-    with pytest.raises(gdpnet.InputError, match=r"None of the relaxations .* bounds"):
-        compare(rules, None, [[4.5]], "cnf")
+    with pytest.raises(gdpnet.errors.InputError, match=r"None of the relaxations .* bounds"):
+        compare(rules, [[4.5]], relaxations="cnf")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_cannot_be_had_has_a_note_and_the_others_go_on() -> None:
         ("pdnf:x", "needs a whole number"),
         ("plan:0", "has no budget"),
         ("plan:-1", "needs a whole number"),
-        ("cnf:exact", "names the solver 'exact'; expected one of auto, dense, highs, gurobi"),
+        ("cnf:exact", "names the solver 'exact'; expected one of auto, extended, highs, gurobi"),
         ("dnf:cplex", "names the solver 'cplex'"),
         ("cnf:2", "names the solver '2'"),
         ("", "expected at least one"),
@@ -262,31 +262,31 @@ def test_what_cannot_be_had_has_a_note_and_the_others_go_on() -> None:
     ],
 )
 def test_names_that_mean_nothing(rules: gdpnet.RuleModel, asked: Any, message: str) -> None:
-    with pytest.raises(gdpnet.InputError, match=re.escape(message)):
+    with pytest.raises(gdpnet.errors.InputError, match=re.escape(message)):
         compare(rules, *data(), asked)
 
 
 def test_more_rules_than_there_are(rules: gdpnet.RuleModel) -> None:
-    with pytest.raises(gdpnet.RuleError, match="k from 0 to 3"):
+    with pytest.raises(gdpnet.errors.RuleError, match="k from 0 to 3"):
         compare(rules, *data(), "pdnf:4")
 
 
 def test_wrong_arguments(rules: gdpnet.RuleModel) -> None:
-    x, yhat = data()
-    with pytest.raises(gdpnet.InputError, match="RuleModel, got str"):
+    yhat, x = data()
+    with pytest.raises(gdpnet.errors.InputError, match="RuleModel, got str"):
         compare("rules", x, yhat)  # type: ignore[arg-type]
-    with pytest.raises(gdpnet.InputError, match="yhat: expected 2 columns"):
-        compare(rules, x, yhat[:, :1])
-    with pytest.raises(gdpnet.InputError, match="at least one sample"):
-        compare(rules, x[:0], yhat[:0])
-    with pytest.raises(gdpnet.InputError, match="yhat"):
-        compare(rules, x, yhat.masked_fill(yhat > 9, math.nan))
+    with pytest.raises(gdpnet.errors.InputError, match="yhat: expected 2 columns"):
+        compare(rules, yhat[:, :1], x)
+    with pytest.raises(gdpnet.errors.InputError, match="at least one sample"):
+        compare(rules, yhat[:0], x[:0])
+    with pytest.raises(gdpnet.errors.InputError, match="yhat"):
+        compare(rules, yhat.masked_fill(yhat > 9, math.nan), x)
 
 
 def test_plans_stand_beside_names(rules: gdpnet.RuleModel) -> None:
     found = compare(rules, *data(), [Plan((("a", "c"),)), "cnf", "cnf"])
     assert list(found.table.relaxation) == ["Plan(a + c)", "cnf"]
-    with pytest.raises(gdpnet.RuleError, match="'z' is no rule"):
+    with pytest.raises(gdpnet.errors.RuleError, match="'z' is no rule"):
         compare(rules, *data(), [Plan((("a", "z"),))])
 
 
@@ -315,7 +315,7 @@ def test_page_of_a_comparison_with_notes(tmp_path: Path) -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var()
     m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
-    found = compare(gdpnet.RuleModel(m, outputs=[m.y]), None, [[4.5], [8.0]], "cnf,dnf")
+    found = compare(gdpnet.RuleModel(m, outputs=[m.y]), [[4.5], [8.0]], relaxations="cnf,dnf")
     text = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "cnf: " in text
 
@@ -337,7 +337,7 @@ def test_missing_extras_are_named(
 ) -> None:
     found = compare(rules, *data(), "dnf")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(gdpnet.InputError, match=re.escape(f"pip install 'gdpnet[{extra}]'")):
+    with pytest.raises(gdpnet.errors.InputError, match=re.escape(f"pip install 'gdpnet[{extra}]'")):
         use(found, tmp_path)
     assert not list(tmp_path.iterdir())
     assert "csat" not in repr(found), "the table for people needs neither"

@@ -78,8 +78,8 @@ def test_keywords_reach_build(tmp_path: Path) -> None:
 
     model = load_model(write(tmp_path / "gap.py", GOOD))
     x, y = torch.zeros(1, 0, dtype=torch.float64), torch.tensor([[0.4]], dtype=torch.float64)
-    assert not model.build().satisfied(x, y).item()
-    assert model.build(low=0.5).satisfied(x, y).item()
+    assert not model.build().satisfied(y, x).item()
+    assert model.build(low=0.5).satisfied(y, x).item()
 
 
 def test_two_files_of_one_name_are_kept_apart(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def test_metrics_are_those_of_the_outputs(tmp_path: Path, cooling: Task) -> None
     y = layer(network(data.x), data.x).detach()
     (row,) = [row for row in rows if row["split"] == "ood"]
     assert row["mse"] == pytest.approx(float((y - data.target).square().mean()), rel=1e-12)
-    assert row["csat"] == float(cooling.rules.satisfied(data.x, y).double().mean())
-    violated = cooling.rules.violation(data.x, y) > 1e-6
+    assert row["csat"] == float(cooling.rules.satisfied(y, data.x).double().mean())
+    violated = cooling.rules.violation(y, data.x) > 1e-6
     assert row["csat_rules"] == float((~violated.any(1)).double().mean())
     hot = cooling.rules.active(data.x)[:, 0]
     assert row["csat/R1_hot"] == float((~violated[hot, 0]).double().mean())

@@ -27,7 +27,7 @@ class Layer(Peer):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        warnings.simplefilter("ignore", gdpnet.ZeroGradientWarning)
+        warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
         rules = rules_of(problem.source)
         self.inner = gdpnet.ProjectionLayer(rules, threads=1, **self.options)
         self._inputs: list[tuple[Samples, Array, torch.Tensor]] = []

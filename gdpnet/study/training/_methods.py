@@ -16,7 +16,7 @@ from gdpnet.derivative import QP
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
 from gdpnet.nn.layer import ProjectionLayer
-from gdpnet.plan.planner import plan_basic_steps
+from gdpnet.plan.planner import choose
 from gdpnet.relaxation.plan import Plan
 from gdpnet.study.training._order import planned_order
 
@@ -90,7 +90,7 @@ def _first(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:
 
 
 def _planned(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:
-    return plan_basic_steps(rules, budget=number, x=x)
+    return choose(rules, budget=number, x=x)
 
 
 def _stepped(rules: RuleModel, x: torch.Tensor, number: int) -> Plan:

@@ -26,7 +26,7 @@ def planned_order(rules: RuleModel, x: torch.Tensor) -> list[Plan]:
     Returns:
         As many plans as there are rules, at least one.
     """
-    yhat = torch.as_tensor(draw_samples(rules, x, None)[1])
+    yhat = torch.as_tensor(draw_samples(rules, None, x)[1])
     clusters: list[tuple[str, ...]] = [(name,) for name in rules.names]
     order = [Plan.cnf()]
     while len(clusters) > 1:

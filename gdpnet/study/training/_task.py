@@ -178,7 +178,7 @@ class Task:
         if data.target.shape != (len(data), len(self.rules.output_names)):
             return None
         target = data.target.double()
-        return float(self.rules.satisfied(data.rule_x, target, _TOLERANCE).double().mean())
+        return float(self.rules.satisfied(target, data.rule_x, _TOLERANCE).double().mean())
 
     def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
         """The backbone, the same for all methods of a seed.
