@@ -173,7 +173,9 @@ def simplex(seed: int, steps: int, tie: str, protocol: str) -> dict[str, float]:
 
     torch.manual_seed(seed)
     fresh = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 8)).double()
-    return compare(fresh, rules, loss, accuracy, batches, steps, protocol, tie=tie)
+    return compare(
+        fresh, rules, loss, accuracy, batches, steps, protocol, solver=gdpnet.solve.Exact(tie=tie)
+    )
 
 
 def main() -> None:

@@ -74,7 +74,9 @@ def _layer_calls(problem: Problem) -> dict[str, Timed]:
     leaf, ones = yhat.clone().requires_grad_(), torch.ones_like(yhat)
     vertex = gdpnet.ProjectionLayer(rules, gradient="vertex", threads=1)
     quadratic = gdpnet.ProjectionLayer(rules, gradient=gdpnet.QP(1e-2), threads=1)
-    least = gdpnet.ProjectionLayer(rules, gradient="vertex", tie="least_norm", threads=1)
+    least = gdpnet.ProjectionLayer(
+        rules, gradient="vertex", solver=gdpnet.solve.Exact(tie="least_norm"), threads=1
+    )
     cnf = gdpnet.ProjectionLayer(rules, "cnf", gradient="vertex", threads=1)
     one_x, one_yhat = x[:1].clone(), yhat[:1].clone()
     return {

@@ -202,7 +202,11 @@ _ = ax.set(xlabel="rules", ylabel="microseconds a sample", yscale="log")
 #   its distance is infinite.)
 
 # %%
-p = gdpnet.project(packing(5)[0], torch.full((10,), 3.0, dtype=torch.float64), node_limit=2)
+p = gdpnet.project(
+    packing(5)[0],
+    torch.full((10,), 3.0, dtype=torch.float64),
+    solver=gdpnet.solve.Exact(node_limit=2),
+)
 print(gdpnet.Status(p.status.item()).name, "by", p.info.solver)
 assert p.status.item() == gdpnet.Status.PROJECTED
 assert "milp" in p.info.solver

@@ -194,7 +194,10 @@ if ALL_CELLS and not SMOKE:
 # evenly over the classes, is worth a try.
 
 # %%
-network, layer = trained(24, seed=0), gdpnet.ProjectionLayer(sets["A"].rules, tie="least_norm")
+network, layer = (
+    trained(24, seed=0),
+    gdpnet.ProjectionLayer(sets["A"].rules, solver=gdpnet.solve.Exact(tie="least_norm")),
+)
 x, label = pbmc.sample(24, "train", 0)
 
 

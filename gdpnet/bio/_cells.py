@@ -38,7 +38,7 @@ def apply_rules(adata: Any, markers: MarkerRules, proba: Any, **keywords: Any) -
         markers: the rules.
         proba: predicted probabilities, `cells x classes`: a key of `obsm`, an array or tensor with
             columns in the order of `markers.classes`, or a DataFrame with the classes as columns.
-        **keywords: of `gdpnet.project`, such as `tie` and `on_conflict`.
+        **keywords: of `gdpnet.project`, such as `solver` and `on_conflict`.
 
     Returns:
         The projection, with distances and what was chosen for each rule.

@@ -13,7 +13,7 @@ import torch
 from gdpnet import kernels
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
-from gdpnet.errors import InputError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import Batch, as_array, as_batch, refuse_nonfinite
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
@@ -75,6 +75,9 @@ class Projector:
             known = ", ".join(map(repr, sorted(can.norms)))
             raise InputError(f"norm: solver {self.backend!r} knows {known}, got {norm!r}.")
         if strict and not can.strict:
+            reason = kernels.unavailable("strict=True", "strict=False")
+            if reason is not None:
+                raise SolverError(reason)
             raise InputError(
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."

@@ -268,6 +268,12 @@ class Backend(ABC):
         if reason is not None:
             raise SolverError(reason)
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
     def __repr__(self) -> str:
         return self.name if not vars(self) else f"{type(self).__name__}({_options(self)})"
 

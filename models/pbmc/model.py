@@ -50,16 +50,18 @@ PROTOCOLS = {
     ),
 }
 
+LEAST_NORM = gdpnet.solve.Exact(tie="least_norm")
+
 METHODS = {
     method.name: method
     for method in (
-        Method("dnf-least-norm", projection={"relaxation": "dnf", "tie": "least_norm"}),
+        Method("dnf-least-norm", projection={"relaxation": "dnf", "solver": LEAST_NORM}),
         Method("dnf-nearest", projection={"relaxation": "dnf", "on_conflict": "nearest"}),
         Method(
             "inference-least-norm",
             "plain",
             finetuned=False,
-            projection={"relaxation": "dnf", "tie": "least_norm"},
+            projection={"relaxation": "dnf", "solver": LEAST_NORM},
         ),
         Method("rules", network=lambda: _OnRuleInputs(RulesOnly(markers()))),
     )

@@ -268,7 +268,13 @@ def test_predictions_in_every_form() -> None:
 
 def test_keywords_are_those_of_project() -> None:
     adata = make()
-    apply_rules(adata, MARKER_RULES, "predicted", on_conflict="nearest", tie="least_norm")
+    apply_rules(
+        adata,
+        MARKER_RULES,
+        "predicted",
+        on_conflict="nearest",
+        solver=gdpnet.solve.Exact(tie="least_norm"),
+    )
     x = MARKER_RULES.expression(adata)
     expected = gdpnet.project(
         MARKER_RULES.rules, proba(), x, on_conflict="nearest", tie="least_norm"

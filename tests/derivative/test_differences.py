@@ -82,8 +82,12 @@ def whole(rows) -> gdpnet.RuleModel:
 @pytest.mark.parametrize("tie", ["first", "least_norm"])
 def test_a_whole_number_rests_on_a_row_that_moves(tie) -> None:
     rules = whole(lambda m: [m.n >= m.x - 0.3, m.y >= m.x + 0.5 * m.n])
-    assert of_inputs(rules, [0.2, 0.4], 1.5, gradient="vertex", tie=tie) == pytest.approx([0, 1])
-    half = of_inputs(rules, [0.2, 0.4], 1.5, gradient="auto", tie=tie)  # inward tells nothing of x
+    assert of_inputs(
+        rules, [0.2, 0.4], 1.5, gradient="vertex", solver=gdpnet.solve.Exact(tie=tie)
+    ) == pytest.approx([0, 1])
+    half = of_inputs(
+        rules, [0.2, 0.4], 1.5, gradient="auto", solver=gdpnet.solve.Exact(tie=tie)
+    )  # inward tells nothing of x
     assert half == pytest.approx([0, 0.5])
 
 
@@ -106,7 +110,9 @@ def test_the_least_norm_point_slides_along_a_row_that_tilts() -> None:
     m.total = pyo.Constraint(expr=m.y[0] + m.y[1] + m.y[2] == 1)
     m.row = pyo.Constraint(expr=m.x * m.y[0] + m.y[1] <= 0.5)
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.x])
-    found = of_inputs(rules, [0.0, 0.0, 0.0], 1.3, gradient="vertex", tie="least_norm")
+    found = of_inputs(
+        rules, [0.0, 0.0, 0.0], 1.3, gradient="vertex", solver=gdpnet.solve.Exact(tie="least_norm")
+    )
     assert found == pytest.approx(by_hand(1.3), abs=1e-6)
 
 
@@ -127,7 +133,9 @@ def test_what_is_kept_where_a_priced_row_tilts() -> None:
     m.y = pyo.Var(range(2), bounds=(0, 2))
     m.row = pyo.Constraint(expr=m.x * m.y[0] + m.y[1] >= 1)
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.x])
-    found = of_inputs(rules, [0.0, 0.0], 1.0, gradient="vertex", tie="least_norm")
+    found = of_inputs(
+        rules, [0.0, 0.0], 1.0, gradient="vertex", solver=gdpnet.solve.Exact(tie="least_norm")
+    )
     assert sum(found) == pytest.approx(-0.5)
 
 

@@ -330,7 +330,7 @@ def test_what_the_engine_left_unfinished_passes_the_gradient_of_the_qp() -> None
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     for gradient in ("qp", gdpnet.Mixed("qp", "vertex", 0.5)):
         rules = apart()
-        p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+        p = gdpnet.project(rules, yhat, gradient=gradient, solver=gdpnet.solve.Exact(node_limit=1))
         assert p.info.identity.tolist() == [False, True]
         with pytest.warns(
             gdpnet.errors.IdentityGradientWarning, match=r"1 of the 2 samples.*node_limit"
@@ -338,12 +338,17 @@ def test_what_the_engine_left_unfinished_passes_the_gradient_of_the_qp() -> None
             (found,) = torch.autograd.grad(p.y.sum(), yhat)
         assert torch.equal(found, torch.ones_like(yhat))
         # Told once for these rules, and never where nothing is trained.
-        p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+        p = gdpnet.project(rules, yhat, gradient=gradient, solver=gdpnet.solve.Exact(node_limit=1))
         p.y.sum().backward()
         with torch.no_grad():
-            p = gdpnet.project(apart(), yhat, gradient=gradient, node_limit=1)
+            p = gdpnet.project(
+                apart(), yhat, gradient=gradient, solver=gdpnet.solve.Exact(node_limit=1)
+            )
         assert p.info.identity.any()
-        assert gdpnet.project(rules, yhat, node_limit=1).info.identity is None
+        assert (
+            gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=1)).info.identity
+            is None
+        )
         assert not gdpnet.project(rules, yhat, gradient=gradient).info.identity.any()
 
 
@@ -397,7 +402,7 @@ def test_straight_through_asks_nothing_of_a_fallback(inward: bool) -> None:
     rules = apart()
     yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64, requires_grad=True)
     gradient = gdpnet.StraightThrough(inward=inward)
-    p = gdpnet.project(rules, yhat, gradient=gradient, node_limit=1)
+    p = gdpnet.project(rules, yhat, gradient=gradient, solver=gdpnet.solve.Exact(node_limit=1))
     assert p.info.solver == "milp"
     assert not p.info.identity.any()
     p.y.sum().backward()
@@ -524,7 +529,7 @@ def test_the_regularised_point_where_there_is_none() -> None:
     m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat = torch.tensor([[5.0, 5.1, 5.2]], dtype=torch.float64)
-    p = gdpnet.project(rules, yhat, forward="qp", node_limit=1)
+    p = gdpnet.project(rules, yhat, forward="qp", solver=gdpnet.solve.Exact(node_limit=1))
     assert p.info.solver == "milp"
     assert rules.satisfied(p.y).all()
     with pytest.raises(gdpnet.errors.InputError, match="no strict and no tie"):

@@ -280,8 +280,8 @@ def solver_of_another_relaxation() -> None:
     gdpnet.project(hot_rules(), YHAT, X, relaxation="cnf", solver="exact")
 
 
-def tie_of_another_solver() -> None:
-    gdpnet.project(hot_rules(), YHAT, X, tie="least_norm", solver="milp")
+def strict_of_another_solver() -> None:
+    gdpnet.project(hot_rules(), YHAT, X, solver="milp", strict=True)
 
 
 def bad_weights() -> None:
@@ -399,7 +399,7 @@ def unknown_derivative() -> None:
     m.gap = pyo.Expression(range(3), rule=lambda m, i: m.y[i] - m.y[(i + 1) % 3])
     m.apart = Disjunction(range(3), rule=lambda m, i: [[m.gap[i] >= 2], [m.gap[i] <= -2]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    layer = gdpnet.ProjectionLayer(rules, gradient="qp", node_limit=1)
+    layer = gdpnet.ProjectionLayer(rules, gradient="qp", solver=gdpnet.solve.Exact(node_limit=1))
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], requires_grad=True)
     layer(yhat).sum().backward()
 
@@ -455,7 +455,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.InputError, unknown_choice),
     (gdpnet.errors.InputError, unknown_gradient),
     (gdpnet.errors.InputError, solver_of_another_relaxation),
-    (gdpnet.errors.InputError, tie_of_another_solver),
+    (gdpnet.errors.InputError, strict_of_another_solver),
     (gdpnet.errors.InputError, bad_weights),
     (gdpnet.errors.InputError, other_checkpoint),
     (gdpnet.errors.InputError, which_columns),
@@ -508,7 +508,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.InputError, unknown_choice),
     (gdpnet.errors.InputError, unknown_gradient),
     (gdpnet.errors.InputError, solver_of_another_relaxation),
-    (gdpnet.errors.InputError, tie_of_another_solver),
+    (gdpnet.errors.InputError, strict_of_another_solver),
     (gdpnet.errors.InputError, bad_weights),
     (gdpnet.errors.InputError, other_checkpoint),
     (gdpnet.errors.InputError, which_columns),

@@ -87,23 +87,23 @@ def test_least_norm_spreads_what_the_vertex_takes_from_few() -> None:
     rules, _ = softmax_ties(1)
     yhat = torch.tensor([[0.3, 0.2, 0.3, 0.2]], dtype=torch.float64)
     vertex = gdpnet.project(rules, yhat)
-    even = gdpnet.project(rules, yhat, tie="least_norm")
+    even = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(tie="least_norm"))
     assert vertex.distance.item() == pytest.approx(even.distance.item(), abs=1e-12)
     assert even.y[0].tolist() == pytest.approx([0.5, 0.4 / 3, 0.7 / 3, 0.4 / 3], abs=1e-9)
     assert even.info.least_norm is not None
     assert even.info.least_norm.all()
     assert vertex.info.least_norm is None
     assert (vertex.y - yhat).norm() > (even.y - yhat).norm() + 0.01
-    with pytest.raises(gdpnet.errors.InputError, match="tie"):
-        gdpnet.project(rules, yhat, tie="least_norm", solver="milp")
+    with pytest.raises(gdpnet.errors.InputError, match="Exact: tie: expected one of"):
+        gdpnet.solve.Exact(tie="vertex")
 
 
 def test_least_norm_is_the_same_whatever_the_threads() -> None:
     rules, _ = softmax_ties(1)
     logits = torch.randn(300, 4, generator=torch.Generator().manual_seed(2)).double()
     yhat = logits.softmax(1)
-    one = gdpnet.project(rules, yhat, tie="least_norm", threads=1)
-    two = gdpnet.project(rules, yhat, tie="least_norm", threads=2)
+    one = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(tie="least_norm"), threads=1)
+    two = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(tie="least_norm"), threads=2)
     assert torch.equal(one.y, two.y)
     assert rules.satisfied(one.y, tol=1e-9).all()
     vertex = gdpnet.project(rules, yhat)
@@ -223,7 +223,7 @@ def test_multipliers_are_the_rate_of_the_distance() -> None:
 def test_unfinished_samples_go_to_milp() -> None:
     rules, yhat = packing()
     full = gdpnet.project(rules, yhat)
-    cut = gdpnet.project(rules, yhat, node_limit=2)
+    cut = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=2))
     assert full.info.solver == "exact"
     assert "milp" in cut.info.solver
     assert (cut.status == Status.PROJECTED).all()
@@ -233,7 +233,7 @@ def test_unfinished_samples_go_to_milp() -> None:
 
 def test_time_limit_returns_the_best_found() -> None:
     rules, yhat = packing(rectangles=9)
-    p = gdpnet.project(rules, yhat, time_limit=0.02, node_limit=10**9)
+    p = gdpnet.project(rules, yhat, time_limit=0.02, solver=gdpnet.solve.Exact(node_limit=10**9))
     proved = gdpnet.project(rules, yhat)
     for k in range(len(yhat)):
         if p.status[k] == Status.LIMIT:
@@ -255,7 +255,7 @@ def test_what_the_search_had_proved_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
         results.value[samples] = 0.0
 
     monkeypatch.setattr("gdpnet.solve.exact.backend._milp.finish", give_up)
-    p = gdpnet.project(rules, yhat, node_limit=300)
+    p = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=300))
     limit = p.status == Status.LIMIT
     assert limit.any()
     assert (p.value[limit] > 0.0).all()

@@ -461,9 +461,15 @@ def test_what_holds_under_nearest_is_told() -> None:
     [
         lambda rules: gdpnet.project(rules, None),
         lambda rules: rules.satisfied(None),
-        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=None),
-        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=math.inf),
-        lambda rules: gdpnet.project(rules, [[5.0, 5.0]], node_limit=0.5),
+        lambda rules: gdpnet.project(
+            rules, [[5.0, 5.0]], solver=gdpnet.solve.Exact(node_limit=None)
+        ),
+        lambda rules: gdpnet.project(
+            rules, [[5.0, 5.0]], solver=gdpnet.solve.Exact(node_limit=math.inf)
+        ),
+        lambda rules: gdpnet.project(
+            rules, [[5.0, 5.0]], solver=gdpnet.solve.Exact(node_limit=0.5)
+        ),
         lambda rules: gdpnet.project(rules, [[5.0, 5.0]], threads=1.5),
         lambda rules: gdpnet.project(rules, [["a", "b"]]),
     ],
@@ -476,7 +482,7 @@ def test_arguments_that_make_no_sense(call: Any) -> None:
 def test_arrays_of_many_kinds() -> None:
     rules = gap_rules()
     backwards = np.array([[5.0, 5.0], [1.0, 1.0]])[::-1]
-    p = gdpnet.project(rules, backwards, node_limit=np.int64(50))
+    p = gdpnet.project(rules, backwards, solver=gdpnet.solve.Exact(node_limit=np.int64(50)))
     assert p.y.tolist() == [[1.0, 1.0], [3.0, 5.0]]
     weights = torch.ones(2, requires_grad=True)
     assert gdpnet.project(rules, backwards, weights=weights).y.tolist() == p.y.tolist()

@@ -87,12 +87,10 @@ def straight(rules: gdpnet.RuleModel, keywords: dict[str, Any]) -> list[list[lis
     return [y.tolist(), yhat.grad.tolist(), x.grad.tolist()]
 
 
-INWARD = gdpnet.StraightThrough(inward=True)
-
 # Keywords of a layer, and of one here that should do the same.
 LAYERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({}, {"solver": "milp", "gradient": INWARD}),
-    ({"solver": "milp"}, {"solver": "milp", "gradient": INWARD}),
+    ({}, {"solver": "milp", "gradient": "auto"}),
+    ({"gradient": "vertex"}, {"solver": "milp", "gradient": "vertex"}),
     ({"gradient": "straight_through"}, {"solver": "milp", "gradient": "straight_through"}),
     ({"relaxation": "cnf"}, {"relaxation": "cnf", "solver": "highs"}),
     ({"solver": "highs", "gradient": "vertex"}, {"solver": "highs", "gradient": "vertex"}),
@@ -103,15 +101,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      "solver='milp'."),
     ({"relaxation": "cnf", "solver": "extended"}, "solver='extended' needs numba, which is not "
      "installed. Install it, or use solver='highs'."),
-    ({"gradient": "vertex"}, "gradient: Vertex() needs numba, which is not installed. Install it, "
-     "or use gradient='auto' or 'straight_through', or solver='highs', which writes the DNF out."),
     ({"gradient": gdpnet.Mixed("qp")}, "gradient: QP(eps=0.01, cap=64) needs numba, which is not "
      "installed. Install it, or use gradient='auto' or 'straight_through'."),
     ({"relaxation": "cnf", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs numba"),
-    ({"tie": "least_norm"}, "tie='least_norm' needs numba, which is not installed. Install it, or "
-     "leave tie='first'."),
-    ({"strict": True}, "strict=True needs numba"),
-    ({"forward": "qp", "gradient": "qp"}, "forward='qp' needs numba"),
+    ({"solver": gdpnet.solve.Exact(tie="least_norm")}, "solver='exact' needs numba"),
+    ({"strict": True}, "strict=True needs numba, which is not installed. Install it, or use "
+     "strict=False."),
+    ({"forward": "qp", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs numba"),
 ]  # fmt: skip
 
 
