@@ -23,7 +23,7 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
 from gdpnet.relaxation.layouts import Layouts, layouts_of
-from gdpnet.relaxation.program import Program
+from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.study import load_model
 from gdpnet.testing.problems.large import dense_rules, label_groups
 
@@ -60,7 +60,7 @@ class Cold:
     The numbers of all samples are ready beforehand, so only the solver's own work is timed.
     """
 
-    samples: list[tuple[Program, np.ndarray]]
+    samples: list[tuple[RelaxationProgram, np.ndarray]]
     outside: np.ndarray
 
     def solve(self) -> np.ndarray:
@@ -83,7 +83,7 @@ def cold_programs(rules: gdpnet.RuleModel, plan: Plan, x: np.ndarray, yhat: np.n
     return Cold(samples, np.abs(start - yhat).sum(1))
 
 
-def _solve_cold(program: Program, moving: np.ndarray) -> float:
+def _solve_cold(program: RelaxationProgram, moving: np.ndarray) -> float:
     entries = len(program.value)
     inside = program.moving < entries
     value, bound = program.value.copy(), program.bound.copy()

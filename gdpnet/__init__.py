@@ -7,9 +7,9 @@ from gdpnet import errors as errors
 from gdpnet import nn
 from gdpnet import rules as rules
 from gdpnet import solve as solve
-from gdpnet._late import late_names
 from gdpnet.derivative import QP, Mixed, StraightThrough, Vertex
 from gdpnet.errors import GdpnetError
+from gdpnet.late import late_names
 from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
 from gdpnet.projection import Projection, Status, project, warmup

@@ -6,7 +6,7 @@ gdpnet does not import Pyomo, so they do from the moment on at which `pyomo.gdp`
 
 from __future__ import annotations
 
-from gdpnet._late import after_pyomo_gdp
+from gdpnet.late import after_pyomo_gdp
 
 
 class _Root(Exception):  # noqa: N818

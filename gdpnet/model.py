@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gdpnet._extras import need
 from gdpnet.errors import InputError
 from gdpnet.explain import explaining
 from gdpnet.explain.explanation import Explanation
+from gdpnet.extras import need
 from gdpnet.ir.batch import Batch, as_batch, as_tensor
 from gdpnet.ir.rules import Rules
 from gdpnet.projection import contradiction
-from gdpnet.rules import _files, describe
+from gdpnet.rules import describe, files
 from gdpnet.solve import existence
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ class RuleModel(Rules):
         input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:
         need("pyomo.gdp", None, "gdpnet.RuleModel(model) needs")
-        from gdpnet.rules._read import read
+        from gdpnet.rules.reader import read
 
         super().__init__(read(model, outputs, inputs, input_bounds))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the rules say; equal rules have equal fingerprints."""
-        return _files.fingerprint(self.data)
+        return files.fingerprint(self.data)
 
     def active(self, x: Any) -> torch.Tensor:
         """Which rules apply.
@@ -220,7 +220,7 @@ class RuleModel(Rules):
         Args:
             path: file to write; JSON.
         """
-        _files.save(self.data, path)
+        files.save(self.data, path)
 
     def __repr__(self) -> str:
         return describe.as_text(self.data)
@@ -248,5 +248,5 @@ def load_rules(path: str | PathLike[str], conditions: Mapping[str, Any] | None =
         >>> gdpnet.load_rules(path).fingerprint == rules.fingerprint
         True
     """
-    rules: RuleModel = RuleModel.from_data(_files.load(path, conditions or {}))
+    rules: RuleModel = RuleModel.from_data(files.load(path, conditions or {}))
     return rules

@@ -73,7 +73,7 @@ def test_pyomo_in_either_order(order: str) -> None:
 def test_harmless_under_reload_and_when_imported_anew() -> None:
     again = """
 import importlib, sys, gdpnet, pyomo.gdp
-for module in (gdpnet._late, gdpnet.errors, gdpnet, pyomo.gdp, gdpnet):
+for module in (gdpnet.late, gdpnet.errors, gdpnet, pyomo.gdp, gdpnet):
     importlib.reload(module)
 assert len([f for f in sys.meta_path if getattr(f, "waits_for", "")]) == 1
 # All of both once more, as tests of import orders do.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from gdpnet._extras import need
 from gdpnet.errors import InputError
+from gdpnet.extras import need
 
 
 def package(name: str, needed_by: str) -> Any:

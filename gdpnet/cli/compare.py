@@ -87,7 +87,7 @@ def compare(
     """  # noqa: D301
     from gdpnet.study import compare as compare_relaxations
     from gdpnet.study import load_model
-    from gdpnet.study._samples import draw_inputs, first_split, make_predictions
+    from gdpnet.study.samples import draw_inputs, first_split, make_predictions
 
     with errors_as_text(context):
         for file in (html_file, csv_file):

@@ -35,7 +35,7 @@ def explore(
     from gdpnet.errors import InputError
     from gdpnet.explore import explorer_page
     from gdpnet.study import load_model
-    from gdpnet.study._samples import first_split, rule_samples
+    from gdpnet.study.samples import first_split, rule_samples
 
     with errors_as_text(context):
         refuse_unwritable(page)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gdpnet import RuleModel
-    from gdpnet.study._page import Page
+    from gdpnet.study.page import Page
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def inspect(
 ) -> None:
     """The rules of a model, how often each applies, and how often chance satisfies it."""
     from gdpnet.study import load_model
-    from gdpnet.study._samples import first_split, random_predictions, rule_samples
+    from gdpnet.study.samples import first_split, random_predictions, rule_samples
 
     with errors_as_text(context):
         loaded = load_model(model)
@@ -90,7 +90,7 @@ def _shares(
     Returns:
         One line for each rule, then one for the global constraints and one for all together.
     """
-    from gdpnet.study._samples import random_predictions, what_holds
+    from gdpnet.study.samples import random_predictions, what_holds
 
     active = rules.active(x)
     random = random_predictions(rules, x, targets, seed)
@@ -182,7 +182,7 @@ def _print_shares(shares: list[_Share], caption: str) -> None:
 
 
 def _page(name: str, rules: RuleModel, shares: list[_Share], caption: str) -> Page:
-    from gdpnet.study._page import Page
+    from gdpnet.study.page import Page
 
     page = Page(name, title=f"{name}: rules")
     page.markup(rules._repr_html_())

@@ -88,8 +88,8 @@ def project(
     """  # noqa: D301
     from gdpnet.errors import InputError
     from gdpnet.study import load_model, project_file
-    from gdpnet.study._left_overs import clear_left_overs
-    from gdpnet.study._tables import check_readable
+    from gdpnet.study.left_overs import clear_left_overs
+    from gdpnet.study.tables import check_readable
 
     with errors_as_text(context):
         check_readable(source)

@@ -13,7 +13,7 @@ from rich.table import Table as ScreenTable
 from gdpnet.cli._common import errors_as_text, make_console
 
 if TYPE_CHECKING:
-    from gdpnet.study.report._tables import Table
+    from gdpnet.study.report.tables import Table
 
 
 def report(
@@ -39,7 +39,7 @@ def show(folder: Path, page: Path, console: Console) -> None:
     """
     from gdpnet.study import StudyFolder
     from gdpnet.study.report import Results, write_report
-    from gdpnet.study.report._tables import convexification, overhead, quality
+    from gdpnet.study.report.tables import convexification, overhead, quality
 
     files = StudyFolder(folder)
     study = files.study()

@@ -54,7 +54,7 @@ def explorer_page(
         True
     """
     from gdpnet import __version__
-    from gdpnet.plot._region import pair_of
+    from gdpnet.plot.region import pair_of
 
     if not isinstance(rules, RuleModel):
         raise InputError(f"rules: expected a RuleModel, got {type(rules).__name__}.")

@@ -124,7 +124,7 @@ class Rules:
             if condition.tree is not None:
                 hold[:, k] = evaluate(condition.tree)
             elif condition.function is not None:
-                hold[:, k] = _called_condition(condition.owner, condition.function, x.detach())
+                hold[:, k] = called_condition(condition.owner, condition.function, x.detach())
         return hold
 
     def evaluate(self, x: torch.Tensor) -> Evaluated:
@@ -156,7 +156,8 @@ class Rules:
         )
 
 
-def _called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
+def called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
+    """What a condition that is a function says of inputs, `batch x p`; bool `batch`."""
     value = function(x)
     if not isinstance(value, torch.Tensor):
         try:

@@ -62,7 +62,7 @@ def tape_of(data: RuleData) -> RuleTape | None:
 
 
 def _compile(data: RuleData) -> Instructions | None:
-    writer = _Writer()
+    writer = _TapeWriter()
     try:
         conditions = [writer.register(c.tree) for c in data.conditions]
         bound, bound_terms = np.zeros(len(data.rows)), []
@@ -99,7 +99,7 @@ class _Untaped(Exception):  # noqa: N818
     """An operation that the tape does not have."""
 
 
-class _Writer:
+class _TapeWriter:
     """Writes each different tree once."""
 
     def __init__(self) -> None:

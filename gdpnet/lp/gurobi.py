@@ -12,7 +12,7 @@ import numpy as np
 
 from gdpnet.errors import SolverError
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
-from gdpnet.lp.program import Answer, LinearProgram, Outcome
+from gdpnet.lp.program import LinearProgram, Outcome, Solution
 
 if TYPE_CHECKING:
     from gdpnet.relaxation.sparse import SparseProgram
@@ -90,10 +90,10 @@ def kept_model(program: SparseProgram, unit: np.ndarray) -> tuple[Any, list[Any]
     return model, columns.tolist(), rows.tolist()
 
 
-def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
+def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
     """Solve a program at Gurobi's tightest tolerances, one thread."""
     if clock.over:
-        return Answer(Outcome.LIMIT)
+        return Solution(Outcome.LIMIT)
     with refusals(len(program.cost), len(program.matrix)):
         import gurobipy
 
@@ -118,9 +118,9 @@ def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
             if rows.any():
                 model.addMConstr(program.matrix[rows], v, side, bound[rows])
         if not run_beside(model.optimize, model.terminate, clock):
-            return Answer(Outcome.LIMIT)
+            return Solution(Outcome.LIMIT)
     outcome = outcomes.get(model.Status, Outcome.FAILED)
     if model.SolCount == 0 or outcome not in (Outcome.OPTIMAL, Outcome.LIMIT):
-        return Answer(outcome)
+        return Solution(outcome)
     proved = float(model.ObjBound if program.integer.any() else model.ObjVal)
-    return Answer(outcome, np.array(v.X), proved if math.isfinite(proved) else -np.inf)
+    return Solution(outcome, np.array(v.X), proved if math.isfinite(proved) else -np.inf)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gdpnet.errors import SolverError
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
-from gdpnet.lp.program import Answer, LinearProgram, Outcome
+from gdpnet.lp.program import LinearProgram, Outcome, Solution
 
 if TYPE_CHECKING:
     import highspy
@@ -38,7 +38,7 @@ def unavailable() -> str | None:
     return None
 
 
-def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Answer:
+def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
     """Solve a program; simplex, so that the answer is a vertex."""
     answer = _run(program, clock, presolve="choose")
     if answer.outcome in (Outcome.FAILED, Outcome.INFEASIBLE):
@@ -102,16 +102,16 @@ def new_solver(
     return solver
 
 
-def _run(program: LinearProgram, clock: Clock, presolve: str) -> Answer:
+def _run(program: LinearProgram, clock: Clock, presolve: str) -> Solution:
     if clock.over:
-        return Answer(Outcome.LIMIT)
+        return Solution(Outcome.LIMIT)
     whole = bool(program.integer.any())
     solver = new_solver(presolve, clock.left, whole)
     solver.passModel(model_of(program))
     if whole or program.matrix.size > _LARGE:
         solver.HandleUserInterrupt = True
         if not run_beside(solver.run, solver.cancelSolve, clock):
-            return Answer(Outcome.LIMIT)
+            return Solution(Outcome.LIMIT)
     else:
         solver.run()
     outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
@@ -120,8 +120,8 @@ def _run(program: LinearProgram, clock: Clock, presolve: str) -> Answer:
     found = info.primal_solution_status == _feasible()
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
         point = np.array(solver.getSolution().col_value, dtype=float)
-        return Answer(outcome, point, bound)
-    return Answer(outcome)
+        return Solution(outcome, point, bound)
+    return Solution(outcome)
 
 
 def model_of(program: LinearProgram) -> highspy.HighsLp:

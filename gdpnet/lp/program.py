@@ -59,7 +59,7 @@ class LinearProgram:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Solution:
     """What a solver found.
 
     Attributes:
@@ -73,5 +73,5 @@ class Answer:
     bound: float = -np.inf
 
 
-Solver = Callable[[LinearProgram, Clock], Answer]
-"""A function `(program, clock) -> Answer` that stops when the clock is over."""
+Solver = Callable[[LinearProgram, Clock], Solution]
+"""A function `(program, clock) -> Solution` that stops when the clock is over."""

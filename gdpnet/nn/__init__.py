@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from gdpnet._late import late_names
-from gdpnet.nn._penalty import RulePenalty
+from gdpnet.late import late_names
 from gdpnet.nn._with_rules import WithRules, with_rules
 from gdpnet.nn.layer import ProjectionLayer
+from gdpnet.nn.penalty import RulePenalty
 
 if TYPE_CHECKING:
     from gdpnet.nn._satisfaction import RuleSatisfaction

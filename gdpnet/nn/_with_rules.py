@@ -9,8 +9,8 @@ from torch import nn
 
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
-from gdpnet.nn._scaling import OutputScale, RuleInputs
 from gdpnet.nn.layer import ProjectionLayer
+from gdpnet.nn.scaling import OutputScale, RuleInputs
 
 
 class WithRules(nn.Module):

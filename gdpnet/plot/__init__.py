@@ -12,9 +12,9 @@
 """
 
 from gdpnet.plot._lifted import plot_lifted
-from gdpnet.plot._region import plot_region
 from gdpnet.plot._rule_graph import plot_rule_graph
 from gdpnet.plot._satisfaction import plot_satisfaction
 from gdpnet.plot._sizes import plot_sizes
+from gdpnet.plot.region import plot_region
 
 __all__ = ["plot_lifted", "plot_region", "plot_rule_graph", "plot_satisfaction", "plot_sizes"]

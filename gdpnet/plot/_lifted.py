@@ -12,7 +12,7 @@ from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
-from gdpnet.plot._style import BLUE, GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted
+from gdpnet.plot.style import BLUE, GREEN, INK, PAPER, SMALL, VERMILION, axes_of, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

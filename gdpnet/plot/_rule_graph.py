@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from gdpnet.errors import InputError, RuleError
-from gdpnet.plot._style import (
+from gdpnet.plot.style import (
     BLUE,
     GREEN,
     INK,

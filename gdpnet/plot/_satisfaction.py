@@ -12,7 +12,7 @@ from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
-from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, series
+from gdpnet.plot.style import INK, QUIET, SMALL, axes_of, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,8 @@ from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import products
-from gdpnet.relaxation.program import Program, complete
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.relaxation.program import RelaxationProgram, complete
+from gdpnet.solve.milp.sample import RulesAtSample
 
 if TYPE_CHECKING:
     import highspy
@@ -70,7 +70,7 @@ class RulesAt:
         ready = self._layouts.ready.rules
         self._evaluated = ready.evaluate(inputs)
         ready.refuse_unusable(self._evaluated.rows)
-        self._sample = Sample.of(ready, self._evaluated, 0)
+        self._sample = RulesAtSample.of(ready, self._evaluated, 0)
         self._applies: list[bool] = self._evaluated.clauses[0].tolist()
         applies = rules.active(inputs)[0].tolist()
         self.active = tuple(n for n, on in zip(rules.names, applies, strict=True) if on)
@@ -182,13 +182,13 @@ class RulesAt:
         return [corners for corners in found if len(corners)]
 
     def _lifted(
-        self, program: Program, yhat: float, fixed: Mapping[int, tuple[float, float]]
+        self, program: RelaxationProgram, yhat: float, fixed: Mapping[int, tuple[float, float]]
     ) -> Array:
         model = self._model(program, np.array([yhat]), fixed)
         size = np.repeat(self.size((0, 0))[:1], 2)
         return shadow(model, (int(program.outputs[0]), int(program.distances[0])), size)
 
-    def _program(self, relaxation: Relaxation) -> Program | None:
+    def _program(self, relaxation: Relaxation) -> RelaxationProgram | None:
         """The linear program that `gdpnet.convexify` gives; None where nothing is left of it."""
         name_of(relaxation)
         plan = relaxation if isinstance(relaxation, Plan) else None
@@ -199,9 +199,9 @@ class RulesAt:
         number = self._layouts.planned(plan, np.array(self._applies), pruned=False)
         return None if self._layouts.contradictory[number] else self._written(number)
 
-    def _written(self, number: int) -> Program:
+    def _written(self, number: int) -> RelaxationProgram:
         data = self._layouts.ready.rules.data
-        return Program(data, complete(data, self._layouts.listed[number]))
+        return RelaxationProgram(data, complete(data, self._layouts.listed[number]))
 
     def _chosen(self) -> list[int]:
         """Active rules, those that whole numbers became included."""
@@ -213,7 +213,7 @@ class RulesAt:
         return self._evaluated.rows.coefficients.numpy()
 
     def _model(
-        self, program: Program, start: Array, fixed: Mapping[int, tuple[float, float]]
+        self, program: RelaxationProgram, start: Array, fixed: Mapping[int, tuple[float, float]]
     ) -> highspy.HighsLp:
         """A program with the numbers of this input and a prediction, some columns held."""
         parameters = program.parameters(self._sample.bound[None], self._varying, start[None])

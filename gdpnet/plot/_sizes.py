@@ -10,7 +10,7 @@ import numpy as np
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
 from gdpnet.plot._sets import RulesAt
-from gdpnet.plot._style import INK, QUIET, SMALL, axes_of, counted, series
+from gdpnet.plot.style import INK, QUIET, SMALL, axes_of, counted, series
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import count_products
 from gdpnet.relaxation.program import Sizes

@@ -18,7 +18,7 @@ from gdpnet.solve import existence
 from gdpnet.solve.base import Array
 from gdpnet.solve.existence import State
 from gdpnet.solve.milp import disjunctive
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 
 
 def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: float) -> Array:
@@ -43,7 +43,7 @@ def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: f
     holds = existence.satisfied(everything, Batch.of_arrays(batch.x.numpy(), z), tol).numpy()
     evaluated = rules.evaluate(batch.x)
     for i in np.flatnonzero(~holds):
-        sample = Sample.of(rules, evaluated, int(i))
+        sample = RulesAtSample.of(rules, evaluated, int(i))
         # Disjuncts that were reported stay, where some auxiliaries allow it.
         chosen = [Clause("", (k + 1,)) for k in np.flatnonzero(assignment[i] == 1).tolist()]
         found = _find(sample, y[i], chosen, tol)
@@ -53,7 +53,7 @@ def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: f
     return z
 
 
-def _find(sample: Sample, y: Array, chosen: list[Clause], tol: float) -> Array | None:
+def _find(sample: RulesAtSample, y: Array, chosen: list[Clause], tol: float) -> Array | None:
     """Auxiliaries for which everything holds as well as it can, `n - d`; None beyond `tol`."""
     data = sample.rules.data
     clauses = (*sample.clauses, *chosen)

@@ -12,7 +12,7 @@ from gdpnet.ir.data import Boolean
 from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
 from gdpnet.solve.milp.disjunctive import solve_search
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 
 
 def explain(rules: Rules, evaluated: Evaluated, index: int, breakable: bool = False) -> list[str]:
@@ -28,7 +28,7 @@ def explain(rules: Rules, evaluated: Evaluated, index: int, breakable: bool = Fa
         index: of the sample.
         breakable: rules may be broken, as `on_conflict="nearest"` breaks them.
     """
-    parts = _Parts(Sample.of(rules, evaluated, index), breakable)
+    parts = _Parts(RulesAtSample.of(rules, evaluated, index), breakable)
     if parts.feasible(set()):
         return []
     removed = {part for part in parts.names if part[0] == "clause"}
@@ -69,7 +69,7 @@ def unmendable(rules: Rules, x: np.ndarray) -> np.ndarray:
     different, which = np.unique(x, axis=0, return_inverse=True)
     evaluated = rules.evaluate(torch.from_numpy(different))
     found = [
-        not _Parts(Sample.of(rules, evaluated, i), breakable=True).feasible(set())
+        not _Parts(RulesAtSample.of(rules, evaluated, i), breakable=True).feasible(set())
         for i in range(len(different))
     ]
     return np.array(found, dtype=bool)[which.reshape(-1)]
@@ -87,7 +87,7 @@ class _Parts:
         names: of all parts, in the order in which they are tried.
     """
 
-    def __init__(self, sample: Sample, breakable: bool) -> None:
+    def __init__(self, sample: RulesAtSample, breakable: bool) -> None:
         self.sample = sample
         data = sample.rules.data
         self.booleans = _without_rows(sample) if breakable else data.booleans
@@ -125,7 +125,7 @@ class _Parts:
         return outcome is Outcome.OPTIMAL
 
 
-def _without_rows(sample: Sample) -> tuple[Boolean, ...]:
+def _without_rows(sample: RulesAtSample) -> tuple[Boolean, ...]:
     """Booleans whose rows may be broken without end where they are disjuncts of active rules."""
     data = sample.rules.data
     booleans = list(data.booleans)

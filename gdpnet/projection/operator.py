@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gdpnet.derivative.gradients import Derivative
 
 
-class Solution:
+class OperatorNode:
     """Outputs that were computed already, and their derivative.
 
     Args:
@@ -50,7 +50,7 @@ class Solution:
 
 class _Project(torch.autograd.Function):
     @staticmethod
-    def forward(yhat: torch.Tensor, x: torch.Tensor | None, solution: Solution) -> torch.Tensor:
+    def forward(yhat: torch.Tensor, x: torch.Tensor | None, solution: OperatorNode) -> torch.Tensor:
         assert solution.y is not None
         return solution.y
 
@@ -68,7 +68,7 @@ class _Project(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         started = time.perf_counter()
-        solution: Solution = ctx.solution
+        solution: OperatorNode = ctx.solution
         _, x = ctx.saved_tensors
         # In this order: there are devices without float64.
         incoming = as_array(flat(gradient if gradient.is_cpu else gradient.cpu()))

@@ -13,7 +13,7 @@ from gdpnet.derivative.gradients import Derivative
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import Batch
 from gdpnet.projection import completion
-from gdpnet.projection.operator import Solution
+from gdpnet.projection.operator import OperatorNode
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
 from gdpnet.solve.base import Answer, Request
@@ -69,7 +69,7 @@ class Projection:
         """Make `y` a function of prediction and inputs in torch's graph."""
         assert self._derivative is not None
         y = self._outputs()
-        solution = Solution(self._rules, y, self._derivative, self._seconds)
+        solution = OperatorNode(self._rules, y, self._derivative, self._seconds)
         self.__dict__["y"] = solution.attach(yhat, x)
 
     def _outputs(self) -> torch.Tensor:

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from gdpnet.proof._instance import Instance, Number, Path
+from gdpnet.proof._instance import Branch, Number, RationalInstance
 from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, is_index
 
 # Deeper trees are refused: no search makes them, and each level costs memory.
@@ -17,13 +17,13 @@ class UnprovedError(Exception):
     """A certificate does not prove its claim; the message says where and why."""
 
 
-def walk(instance: Instance, nodes: tuple[Node, ...]) -> Number:
+def walk(instance: RationalInstance, nodes: tuple[Node, ...]) -> Number:
     """Least bound of all leaves; raises `UnprovedError`."""
     if not isinstance(nodes, tuple):
         raise UnprovedError("its nodes are no tuple")
     least: Number = float("inf")
     seen: set[int] = set()
-    stack: list[tuple[Any, Path, int]] = [(0, instance.root, 0)]
+    stack: list[tuple[Any, Branch, int]] = [(0, instance.root, 0)]
     while stack:
         index, path, depth = stack.pop()
         if not is_index(index, len(nodes)):
@@ -46,7 +46,7 @@ def walk(instance: Instance, nodes: tuple[Node, ...]) -> Number:
     return least
 
 
-def _leaf_bound(instance: Instance, path: Path, leaf: Leaf) -> Number:
+def _leaf_bound(instance: RationalInstance, path: Branch, leaf: Leaf) -> Number:
     multipliers = []
     for row, value in leaf.multipliers:
         if not is_index(row, len(instance.rows)):
@@ -61,7 +61,7 @@ def _leaf_bound(instance: Instance, path: Path, leaf: Leaf) -> Number:
     return float("inf")
 
 
-def _paths(instance: Instance, path: Path, node: Any) -> list[tuple[Any, Path]]:
+def _paths(instance: RationalInstance, path: Branch, node: Any) -> list[tuple[Any, Branch]]:
     """Children of an inner node, and what they may assume."""
     if isinstance(node, ClauseNode):
         return _clause_paths(instance, path, node)
@@ -87,7 +87,9 @@ def _paths(instance: Instance, path: Path, node: Any) -> list[tuple[Any, Path]]:
     return [(node.children[0], below), (node.children[1], above)]
 
 
-def _clause_paths(instance: Instance, path: Path, node: ClauseNode) -> list[tuple[Any, Path]]:
+def _clause_paths(
+    instance: RationalInstance, path: Branch, node: ClauseNode
+) -> list[tuple[Any, Branch]]:
     if not is_index(node.clause, len(instance.data.clauses)):
         raise UnprovedError(f"there is no clause {node.clause!r}")
     clause = instance.data.clauses[node.clause]

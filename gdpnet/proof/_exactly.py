@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from gdpnet.proof._instance import Instance, Path
+from gdpnet.proof._instance import Branch, RationalInstance
 
 _ROUNDS = 4
 
 
 def vanish(
-    instance: Instance, path: Path, multipliers: list[tuple[int, Fraction]], costs: bool
+    instance: RationalInstance, path: Branch, multipliers: list[tuple[int, Fraction]], costs: bool
 ) -> list[tuple[int, Fraction]]:
     """Changes multipliers a little, such that no column can run away.
 
@@ -40,7 +40,7 @@ def vanish(
     return [(row, value) for row, value in current.items() if value]
 
 
-def _slopes(instance: Instance, multipliers: dict[int, Fraction]) -> dict[int, Fraction]:
+def _slopes(instance: RationalInstance, multipliers: dict[int, Fraction]) -> dict[int, Fraction]:
     slopes: dict[int, Fraction] = {}
     for row, value in multipliers.items():
         for j, a in instance.rows[row]:
@@ -49,7 +49,7 @@ def _slopes(instance: Instance, multipliers: dict[int, Fraction]) -> dict[int, F
 
 
 def _runaways(
-    instance: Instance, path: Path, multipliers: dict[int, Fraction], costs: bool
+    instance: RationalInstance, path: Branch, multipliers: dict[int, Fraction], costs: bool
 ) -> dict[int, Fraction]:
     """Columns without a least value, and the nearest slope at which they have one.
 
@@ -68,7 +68,7 @@ def _runaways(
 
 
 def _solved(
-    instance: Instance, multipliers: dict[int, Fraction], pinned: dict[int, Fraction]
+    instance: RationalInstance, multipliers: dict[int, Fraction], pinned: dict[int, Fraction]
 ) -> dict[int, Fraction] | None:
     """Multipliers of the same rows whose slopes are exactly the pinned ones."""
     slopes = _slopes(instance, multipliers)

@@ -17,7 +17,7 @@ import torch
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 
 Number = Fraction | float
 """A rational number, or an infinity."""
@@ -29,7 +29,7 @@ of its multipliers, each times the size `max(|b|, max|a|)` of its row."""
 _NOTHING = Fraction(0)
 
 
-class Instance:
+class RationalInstance:
     """The projection of one prediction, as rational numbers.
 
     Args:
@@ -45,7 +45,7 @@ class Instance:
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)
         self.data: RuleData = rules.data
-        self.sample = Sample.of(rules, evaluated, 0)
+        self.sample = RulesAtSample.of(rules, evaluated, 0)
         self.active: list[bool] = evaluated.clauses[0].tolist()
         self.yhat = [Fraction(v) for v in yhat.tolist()]
         self.weights = [Fraction(v) for v in weights.tolist()]
@@ -102,9 +102,9 @@ class Instance:
         return any(low > high for low, high in zip(self.lower, self.upper, strict=True))
 
     @cached_property
-    def root(self) -> Path:
+    def root(self) -> Branch:
         """Where every tree starts: the global rows."""
-        return Path(upper=frozenset(self.data.global_rows))
+        return Branch(upper=frozenset(self.data.global_rows))
 
     def distance(self, y: Iterable[float]) -> Fraction:
         """Weighted l1 distance of outputs to the prediction."""
@@ -124,12 +124,12 @@ class Instance:
         distance = sum((w * move for w, move in pairs), _NOTHING)
         return max(share * distance, *(w * min(move, share) for w, move in pairs))
 
-    def box(self, column: int, path: Path) -> tuple[Number, Number]:
+    def box(self, column: int, path: Branch) -> tuple[Number, Number]:
         """Bounds of a column on a path."""
         return path.boxes.get(column, (self.lower[column], self.upper[column]))
 
     def least(
-        self, column: int, slope: Fraction, weight: Fraction, path: Path
+        self, column: int, slope: Fraction, weight: Fraction, path: Branch
     ) -> tuple[Number, Fraction]:
         """Least `weight |z - yhat| + slope z` over a column's bounds.
 
@@ -154,7 +154,7 @@ class Instance:
         return 0.0, cost + slope * at
 
     def bound(
-        self, path: Path, multipliers: Iterable[tuple[int, Fraction]], costs: bool = True
+        self, path: Branch, multipliers: Iterable[tuple[int, Fraction]], costs: bool = True
     ) -> Number:
         """Lower bound on the distance on a path, by weak duality.
 
@@ -189,12 +189,12 @@ class Instance:
             total += sum((v for j, v in enumerate(self.box_cost) if j not in touched), _NOTHING)
         return infinite if infinite else total
 
-    def contradicts(self, path: Path, multipliers: list[tuple[int, Fraction]]) -> bool:
+    def contradicts(self, path: Branch, multipliers: list[tuple[int, Fraction]]) -> bool:
         """Whether multipliers prove that nothing satisfies the rows on a path."""
         size = sum((abs(v) * self.size[row] for row, v in multipliers), _NOTHING)
         return self.bound(path, multipliers, costs=False) > MARGIN * size
 
-    def enforced(self, path: Path, multipliers: Iterable[tuple[int, Fraction]]) -> bool:
+    def enforced(self, path: Branch, multipliers: Iterable[tuple[int, Fraction]]) -> bool:
         """Whether all multipliers belong to sides of rows that hold on a path."""
         return all(
             (row in path.upper and (value > 0 or self.equality[row]))
@@ -205,7 +205,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Path:
+class Branch:
     """What is assumed at a node.
 
     Attributes:
@@ -220,20 +220,20 @@ class Path:
     lower: frozenset[int] = frozenset()
     boxes: dict[int, tuple[Number, Number]] = field(default_factory=dict)
 
-    def with_literal(self, instance: Instance, literal: int) -> Path:
+    def with_literal(self, instance: RationalInstance, literal: int) -> Branch:
         """Further, with a literal true."""
         rows = enforced(instance.data.booleans, [literal])
         upper = self.upper.union(rows) if rows else self.upper
         return replace(self, literals=self.literals | {literal}, upper=upper)
 
-    def after_literal(self, instance: Instance, literal: int) -> Path:
+    def after_literal(self, instance: RationalInstance, literal: int) -> Branch:
         """Further, when all points where a literal is true have been dealt with."""
         if instance.data.booleans[abs(literal) - 1].tied:
             return self.with_literal(instance, -literal)
         row = instance.opposite_row.get(literal - 1)
         return self if row is None else replace(self, lower=self.lower | {row})
 
-    def split(self, instance: Instance, column: int, value: int) -> tuple[Path, Path]:
+    def split(self, instance: RationalInstance, column: int, value: int) -> tuple[Branch, Branch]:
         """Further, a whole number at most `value`, and at least `value + 1`."""
         low, high = instance.box(column, self)
         below = (low, min(high, Fraction(value)))
@@ -252,7 +252,7 @@ class Path:
         return [k for k in dict.fromkeys(clause.literals) if -k not in self.literals]
 
 
-ROOT = Path()
+ROOT = Branch()
 
 
 def _exact(value: float) -> Number:

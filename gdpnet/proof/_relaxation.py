@@ -11,11 +11,11 @@ import numpy as np
 from gdpnet.errors import SolverError
 from gdpnet.lp.highs import model_of
 from gdpnet.lp.program import LinearProgram
-from gdpnet.proof._instance import Instance, Path
+from gdpnet.proof._instance import Branch, RationalInstance
 
 
 @dataclass(frozen=True)
-class Answer:
+class NodeAnswer:
     """Optimum of a node.
 
     Attributes:
@@ -29,14 +29,14 @@ class Answer:
     multipliers: np.ndarray
 
 
-class Relaxation:
+class NodeRelaxation:
     """The rows of all disjuncts in one HiGHS model, switched on and off by their bounds.
 
     Columns are z - yhat, the outputs as the difference of a move up and a move down, so that the
     distance is linear: (up, auxiliaries, down).
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: RationalInstance) -> None:
         self.instance = instance
         sample = instance.sample
         self.d, self.n = len(instance.yhat), len(instance.lower)
@@ -56,7 +56,7 @@ class Relaxation:
         self.row_lower = np.full(len(self.scale), -np.inf)
         self.row_upper = np.full(len(self.scale), np.inf)
 
-    def solve(self, path: Path) -> Answer | None:
+    def solve(self, path: Branch) -> NodeAnswer | None:
         """Optimum of a node; None where there is none."""
         lower, upper = self._columns(path)
         if (lower > upper).any():
@@ -89,9 +89,9 @@ class Relaxation:
         point = self.shift + moves[: self.n]
         point[: self.d] -= moves[self.n :]
         multipliers = -np.array(found.row_dual, dtype=float) / self.scale * self.unit
-        return Answer(float(self.cost @ moves) * self.unit, point, multipliers)
+        return NodeAnswer(float(self.cost @ moves) * self.unit, point, multipliers)
 
-    def rays(self, path: Path) -> Iterator[np.ndarray]:
+    def rays(self, path: Branch) -> Iterator[np.ndarray]:
         """Multipliers that may prove that a node has no point."""
         lower, upper = self._columns(path)
         if (lower > upper).any():
@@ -126,7 +126,7 @@ class Relaxation:
         equality = self.instance.sample.equality
         return np.where(equality, np.abs(excess), np.maximum(excess, 0.0))
 
-    def _rows(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = np.full(len(self.scale), -np.inf), np.full(len(self.scale), np.inf)
         on, off = np.fromiter(path.upper, int), np.fromiter(path.lower, int)
         bound = self.moved / self.scale
@@ -136,7 +136,7 @@ class Relaxation:
         lower[equal] = bound[equal]
         return lower, upper
 
-    def _columns(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def _columns(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
         low, high = self.instance.sample.lower.copy(), self.instance.sample.upper.copy()
         for j, box in path.boxes.items():
             low[j], high[j] = map(float, box)

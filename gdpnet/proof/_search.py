@@ -16,10 +16,10 @@ import torch
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
-from gdpnet.projection._project import project
+from gdpnet.projection import project
 from gdpnet.proof._exactly import vanish
-from gdpnet.proof._instance import Instance, Number, Path
-from gdpnet.proof._relaxation import Answer, Relaxation
+from gdpnet.proof._instance import Branch, Number, RationalInstance
+from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
 from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.solve.status import Status
 
@@ -40,7 +40,7 @@ Multipliers = list[tuple[int, Fraction]]
 
 def certificate(
     rules: Rules,
-    instance: Instance,
+    instance: RationalInstance,
     x: torch.Tensor,
     yhat: torch.Tensor,
     y: torch.Tensor | None,
@@ -67,12 +67,18 @@ def certificate(
         if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
             raise SolverError(f"certify: the nearest output was not found: {status.message}")
         y = None if status is Status.CONFLICT else found.y
-    return _Search(instance, None if y is None else y.tolist(), deadline, node_limit).run()
+    return _CertificateSearch(
+        instance, None if y is None else y.tolist(), deadline, node_limit
+    ).run()
 
 
-class _Search:
+class _CertificateSearch:
     def __init__(
-        self, instance: Instance, y: list[float] | None, deadline: float | None, node_limit: int
+        self,
+        instance: RationalInstance,
+        y: list[float] | None,
+        deadline: float | None,
+        node_limit: int,
     ) -> None:
         self.instance = instance
         self.distance: Number = float("inf") if y is None else instance.distance(y)
@@ -80,7 +86,7 @@ class _Search:
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
         self.deadline = deadline
         self.node_limit = node_limit
-        self.relaxation = Relaxation(instance)
+        self.relaxation = NodeRelaxation(instance)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -113,7 +119,7 @@ class _Search:
                 f"certify: not proved within the time limit, at {len(self.nodes)} nodes."
             )
 
-    def _node(self, path: Path) -> tuple[Node, list[Path]]:
+    def _node(self, path: Branch) -> tuple[Node, list[Branch]]:
         """A leaf, or an inner node whose children are still to be numbered."""
         forced = self._forced(path)
         if forced is not None:
@@ -159,14 +165,14 @@ class _Search:
 
     # ---- leaves --------------------------------------------------------------------------
 
-    def _leaf(self, path: Path, answer: Answer) -> tuple[Leaf, Number]:
+    def _leaf(self, path: Branch, answer: NodeAnswer) -> tuple[Leaf, Number]:
         multipliers = self._usable(path, answer.multipliers)
         multipliers = vanish(self.instance, path, multipliers, costs=True)
         sound = self.instance.enforced(path, multipliers)
         bound = self.instance.bound(path, multipliers) if sound else float("-inf")
         return Leaf(_written(multipliers)), bound
 
-    def _contradiction(self, path: Path) -> Leaf:
+    def _contradiction(self, path: Branch) -> Leaf:
         for ray in self.relaxation.rays(path):
             multipliers = self._usable(path, ray)
             multipliers = vanish(self.instance, path, multipliers, costs=False)
@@ -178,7 +184,7 @@ class _Search:
             "above rounding errors."
         )
 
-    def _usable(self, path: Path, multipliers: np.ndarray) -> Multipliers:
+    def _usable(self, path: Branch, multipliers: np.ndarray) -> Multipliers:
         """Those of the right sign, and not tiny."""
         scaled = np.abs(multipliers) * self.relaxation.scale
         floor = 1e-12 * scaled.max(initial=0.0)
@@ -192,13 +198,13 @@ class _Search:
 
     # ---- branching -----------------------------------------------------------------------
 
-    def _required(self, path: Path) -> Iterator[int]:
+    def _required(self, path: Branch) -> Iterator[int]:
         """Clauses that have to hold and have no true literal yet."""
         for c, clause in self.instance.clauses.items():
             if path.requires(clause) and path.literals.isdisjoint(clause.literals):
                 yield c
 
-    def _forced(self, path: Path) -> int | None:
+    def _forced(self, path: Branch) -> int | None:
         """A clause with at most one literal left."""
         found = None
         for c in self._required(path):
@@ -210,8 +216,8 @@ class _Search:
         return found
 
     def _branch(
-        self, path: Path, clause: int, order: Sequence[int]
-    ) -> tuple[ClauseNode, list[Path]]:
+        self, path: Branch, clause: int, order: Sequence[int]
+    ) -> tuple[ClauseNode, list[Branch]]:
         literals = [k for k in dict.fromkeys(order) if -k not in path.literals]
         paths = []
         for literal in literals:
@@ -219,7 +225,9 @@ class _Search:
             path = path.after_literal(self.instance, literal)
         return ClauseNode(clause, tuple((k, -1) for k in literals)), paths
 
-    def _split(self, path: Path, point: np.ndarray, holds: float) -> tuple[Node, list[Path]] | None:
+    def _split(
+        self, path: Branch, point: np.ndarray, holds: float
+    ) -> tuple[Node, list[Branch]] | None:
         """On what is broken at a point; None where nothing is."""
         broken = self._broken(path, point, holds)
         column = self._fractional(point)
@@ -237,7 +245,7 @@ class _Search:
                 return BooleanNode(k, (-1, -1)), paths_of
         return None
 
-    def _broken(self, path: Path, point: np.ndarray, holds: float) -> list[tuple[float, int]]:
+    def _broken(self, path: Branch, point: np.ndarray, holds: float) -> list[tuple[float, int]]:
         """Clauses that do not hold at a point, and by how much, the worst first."""
         residual = self.relaxation.residual(point)
         found = []
@@ -249,7 +257,7 @@ class _Search:
                 found.append((least, c))
         return sorted(found, key=lambda pair: -pair[0])
 
-    def _promising(self, path: Path, clauses: list[int]) -> tuple[int, list[int]]:
+    def _promising(self, path: Branch, clauses: list[int]) -> tuple[int, list[int]]:
         """The clause whose children promise the largest bounds, and their order.
 
         The child with the least bound comes last: it may assume most.
@@ -267,7 +275,7 @@ class _Search:
         assert best is not None
         return best[1], best[2]
 
-    def _value(self, path: Path) -> float:
+    def _value(self, path: Branch) -> float:
         answer = self.relaxation.solve(path)
         return np.inf if answer is None else answer.value
 

@@ -25,9 +25,9 @@ from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_o
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.ir.rules import Rules
-from gdpnet.projection._project import project
+from gdpnet.projection import project
 from gdpnet.proof._check import UnprovedError, walk
-from gdpnet.proof._instance import Instance, Number
+from gdpnet.proof._instance import Number, RationalInstance
 from gdpnet.proof._tree import Certificate
 from gdpnet.solve import existence
 from gdpnet.solve.status import Status
@@ -237,7 +237,7 @@ def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
 
 
 def _by_solving(
-    rules: Rules, instance: Instance, x: torch.Tensor, yhat: torch.Tensor, weights: Any
+    rules: Rules, instance: RationalInstance, x: torch.Tensor, yhat: torch.Tensor, weights: Any
 ) -> _Proof:
     """What a mixed-integer program proves, unless the exact engine knows better."""
     found = project(rules, yhat, x, solver="milp", weights=weights)
@@ -260,7 +260,7 @@ def _satisfies(rules: Rules, x: torch.Tensor, y: torch.Tensor, tol: float) -> bo
     return bool(existence.satisfied(rules, batch, tol, by_own_size=True))
 
 
-def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:
+def _by_certificate(instance: RationalInstance, certificate: Certificate) -> _Proof:
     try:
         bound = walk(instance, certificate.nodes)
     except UnprovedError as error:
@@ -274,7 +274,7 @@ def _by_certificate(instance: Instance, certificate: Certificate) -> _Proof:
 
 def _instance(
     rules: Rules, x: Any, yhat: Any, weights: Any
-) -> tuple[Instance, torch.Tensor, torch.Tensor]:
+) -> tuple[RationalInstance, torch.Tensor, torch.Tensor]:
     """The problem, and x and yhat as float64 tensors `p` and `d`."""
     if not isinstance(rules, Rules):
         raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
@@ -282,7 +282,7 @@ def _instance(
     if batch.shape:
         raise InputError(f"yhat: expected one sample, got leading shape {tuple(batch.shape)}.")
     prediction: np.ndarray = batch.y[0].detach().cpu().numpy()
-    instance = Instance(rules, batch.x, prediction, weights_of(weights, rules)[0])
+    instance = RationalInstance(rules, batch.x, prediction, weights_of(weights, rules)[0])
     return instance, batch.x[0].detach(), batch.y[0].detach()
 
 

@@ -17,7 +17,7 @@
 
 from typing import TYPE_CHECKING
 
-from gdpnet._late import late_names
+from gdpnet.late import late_names
 from gdpnet.relaxation import pyomo as _pyomo  # noqa: F401  # registers
 from gdpnet.relaxation.plan import Plan
 

@@ -20,11 +20,11 @@ from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.semantics import DisjointSets, enforced
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.products import Product, products, propositions
-from gdpnet.relaxation.relaxable import NO_LOGIC, Logic
+from gdpnet.relaxation.relaxable import NO_LOGIC, LogicRows
 
 
 @dataclass(frozen=True)
-class Block:
+class MergedBlock:
     """A cluster of merged active rules as one disjunction.
 
     Attributes:
@@ -53,7 +53,7 @@ class Part:
 
     columns: tuple[int, ...]
     rows: tuple[int, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[MergedBlock, ...]
 
     @property
     def convex(self) -> bool:
@@ -65,7 +65,7 @@ Layout = tuple[Part, ...]
 """Parts of a relaxation. An output in no part stands in no row: it stays at the prediction, clipped
 to its bounds."""
 
-ALWAYS = Block((), (Product(frozenset(), ()),))
+ALWAYS = MergedBlock((), (Product(frozenset(), ()),))
 """What a part without active rules has as its block."""
 
 
@@ -78,7 +78,7 @@ def layout(
     data: RuleData,
     clusters: Sequence[Sequence[int]],
     active: Sequence[bool],
-    logic: Logic = NO_LOGIC,
+    logic: LogicRows = NO_LOGIC,
     room: Room | None = None,
 ) -> Layout:
     """The relaxation of a pattern of active rules.
@@ -92,13 +92,13 @@ def layout(
         room: leave products out that it finds empty; keep all where it is None.
     """
     if not _possible(data, active):
-        return (Part((0,), (), (Block((), ()),)),)
+        return (Part((0,), (), (MergedBlock((), ()),)),)
     spoken = _across(data, logic, clusters, active)
     needed = {logic.truth[k] for c in spoken for k in _booleans(data, c)}
     blocks = []
     for cluster in clusters:
         found = products(data, cluster, active, logic.same, room)
-        blocks.append(Block(tuple(cluster), tuple(_decided(p, logic, needed) for p in found)))
+        blocks.append(MergedBlock(tuple(cluster), tuple(_decided(p, logic, needed) for p in found)))
     always = [*data.global_rows, *(logic.spoken[c] for c in spoken)]
     parts = _parts(data, blocks, always)
     for part in parts:
@@ -108,7 +108,7 @@ def layout(
 
 
 def hanging_together(
-    data: RuleData, chosen: Iterable[int], active: Sequence[bool], logic: Logic = NO_LOGIC
+    data: RuleData, chosen: Iterable[int], active: Sequence[bool], logic: LogicRows = NO_LOGIC
 ) -> list[list[int]]:
     """Rules in groups that share no variable and no logic: the clusters of the DNF.
 
@@ -136,7 +136,7 @@ def hanging_together(
 # ---- what hangs together --------------------------------------------------------------------
 
 
-def _parts(data: RuleData, blocks: list[Block], always: list[int]) -> Layout:
+def _parts(data: RuleData, blocks: list[MergedBlock], always: list[int]) -> Layout:
     n = len(data.columns)
     pairs = list(_tied_columns(data, always))
     for b, block in enumerate(blocks):
@@ -207,7 +207,7 @@ def _possible(data: RuleData, active: Sequence[bool]) -> bool:
 
 
 def _tied_booleans(
-    data: RuleData, logic: Logic, rules: Iterable[int], active: Sequence[bool]
+    data: RuleData, logic: LogicRows, rules: Iterable[int], active: Sequence[bool]
 ) -> Iterator[tuple[int, int]]:
     """Booleans that stand in one proposition, or in one rule that a proposition names."""
     for c in logic.spoken:
@@ -224,7 +224,7 @@ def _tied_booleans(
 
 
 def _across(
-    data: RuleData, logic: Logic, clusters: Sequence[Sequence[int]], active: Sequence[bool]
+    data: RuleData, logic: LogicRows, clusters: Sequence[Sequence[int]], active: Sequence[bool]
 ) -> list[int]:
     """Clauses of propositions that tie several clusters, so that products cannot settle them."""
     if not any(active[c] for c in logic.spoken):
@@ -244,7 +244,7 @@ def _across(
     return [c for c in logic.spoken if active[c] and data.clauses[c].source in sources]
 
 
-def _decided(product: Product, logic: Logic, needed: set[int]) -> Product:
+def _decided(product: Product, logic: LogicRows, needed: set[int]) -> Product:
     """A product with the rows that give truth values their value, where one is needed."""
     rows = [
         logic.decides[n] for n in sorted(product.literals) if logic.truth.get(abs(n) - 1) in needed

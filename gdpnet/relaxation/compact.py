@@ -20,7 +20,7 @@ import numpy as np
 from gdpnet.ir.data import RuleData
 from gdpnet.relaxation.blocks import Layout, Part
 from gdpnet.relaxation.products import Product
-from gdpnet.relaxation.rows import ONE, Rows, Value
+from gdpnet.relaxation.rows import ONE, RowBuilder, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
 
 _MINUS = Value(-1.0)
@@ -54,7 +54,7 @@ class CompactProgram(SparseProgram):
         for i, row in enumerate(data.rows):
             if i not in self._varying:
                 self._matrix[i, [j for j, _ in row.terms]] = [a.number for _, a in row.terms]
-        self._rows, self._free = Rows(), list[bool]()
+        self._rows, self._free = RowBuilder(), list[bool]()
         self._move_of: dict[int, int] = {}
         self._distance_of: dict[int, int] = {}
         self.weights = []

@@ -19,7 +19,7 @@ from gdpnet.relaxation.blocks import (
 from gdpnet.relaxation.compact import CompactProgram, is_compact
 from gdpnet.relaxation.feasibility import Room
 from gdpnet.relaxation.plan import Plan
-from gdpnet.relaxation.program import Program, Sizes, complete
+from gdpnet.relaxation.program import RelaxationProgram, Sizes, complete
 from gdpnet.relaxation.relaxable import relaxable
 from gdpnet.relaxation.sparse import SparseProgram
 
@@ -63,7 +63,7 @@ class Layouts:
         self._data = self.ready.rules.data
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, RelaxationProgram] = {}
         self._fixed_box = None if moving_bounds(self._data) else box(self._data, np.empty((1, 0)))
         self._input_range = np.array(self._data.input_bounds, dtype=float).reshape(-1, 2).T
         self._conditional = np.array(
@@ -136,10 +136,10 @@ class Layouts:
                 self._number[key] = len(self.listed) - 1
         return self._number[key]
 
-    def program(self, number: int) -> Program:
+    def program(self, number: int) -> RelaxationProgram:
         """The program of a layout."""
         if number not in self._programs:
-            self._programs[number] = Program(self._data, self.listed[number])
+            self._programs[number] = RelaxationProgram(self._data, self.listed[number])
         return self._programs[number]
 
     def compact(self, number: int) -> SparseProgram:
@@ -150,7 +150,7 @@ class Layouts:
 
     def sizes(self, number: int) -> Sizes:
         """How large the relaxation of a layout is, as the Pyomo chain writes it."""
-        return Program(self._data, complete(self._data, self.listed[number])).sizes()
+        return RelaxationProgram(self._data, complete(self._data, self.listed[number])).sizes()
 
     def _emptiness(self) -> Room | None:
         if self._room is None:

@@ -23,7 +23,7 @@ import numpy as np
 from gdpnet.ir.data import Kind, Role, RuleData
 from gdpnet.relaxation.blocks import ALWAYS, Layout, Part
 from gdpnet.relaxation.products import Product
-from gdpnet.relaxation.rows import ONE, Rows, Value
+from gdpnet.relaxation.rows import ONE, RowBuilder, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
 
 
@@ -66,7 +66,7 @@ class Variable:
     term: frozenset[str] = frozenset()
 
 
-class Program(SparseProgram):
+class RelaxationProgram(SparseProgram):
     """The program of a layout, for all samples that have it.
 
     Args:
@@ -83,7 +83,7 @@ class Program(SparseProgram):
         self.variables: list[Variable] = []
         self._lower: list[float] = []
         self._upper: list[float] = []
-        self._rows = Rows()
+        self._rows = RowBuilder()
         # A conditional constraint inside a disjunct is a row of that, and nobody's choice.
         self._choosable = {
             n

@@ -20,7 +20,7 @@ MOST_VALUES = 16
 
 
 @dataclass(frozen=True)
-class Logic:
+class LogicRows:
     """What logic became.
 
     Attributes:
@@ -49,12 +49,12 @@ class Relaxable:
     """
 
     rules: Rules
-    logic: Logic
+    logic: LogicRows
     given: int
     rows: int
 
 
-NO_LOGIC = Logic({}, {}, {}, {})
+NO_LOGIC = LogicRows({}, {}, {}, {})
 """Of rules without logic."""
 
 
@@ -66,11 +66,11 @@ def relaxable(rules: Rules) -> Relaxable:
 def _relaxable(rules: Rules) -> Relaxable:
     data = rules.data
     if any(c.logic for c in data.clauses) or any(c.integer for c in data.columns):
-        return _Writer(data).written()
+        return _RowWriter(data).written()
     return Relaxable(rules, NO_LOGIC, len(rules.names), len(data.rows))
 
 
-class _Writer:
+class _RowWriter:
     def __init__(self, data: RuleData) -> None:
         self.data = data
         self.columns = list(data.columns)
@@ -95,7 +95,7 @@ class _Writer:
 
     # ---- logic ---------------------------------------------------------------------------
 
-    def _logic(self) -> Logic:
+    def _logic(self) -> LogicRows:
         data = self.data
         spoken = [k for k, c in enumerate(data.clauses) if c.kind is Kind.PROPOSITION]
         named = sorted(
@@ -130,7 +130,7 @@ class _Writer:
             terms = {truth[abs(n) - 1]: -1.0 if n > 0 else 1.0 for n in literals}
             rows[k] = self._row(clause.name, terms, sum(n < 0 for n in literals) - 1.0)
         same = {twin: nested + 1 for twin, nested in data.twins.items() if twin in truth}
-        return Logic(truth, decides, rows, same)
+        return LogicRows(truth, decides, rows, same)
 
     def _row(self, name: str, terms: dict[int, float], bound: float, equality: bool = False) -> int:
         written = tuple((j, Coefficient(a)) for j, a in terms.items())
@@ -139,7 +139,7 @@ class _Writer:
 
     # ---- whole numbers -------------------------------------------------------------------
 
-    def _whole_numbers(self, logic: Logic) -> None:
+    def _whole_numbers(self, logic: LogicRows) -> None:
         """A rule for every whole number that no rule of the modeller decides."""
         linked = {column: k for k, column in logic.truth.items()}
         refused = []

@@ -1,4 +1,4 @@
-"""Rows of a program while they are being written."""
+"""RowBuilder of a program while they are being written."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ONE = Value(1.0)
 
 
 @dataclass
-class Rows:
-    """Rows `terms <= bound` (or `==`) while they are being written."""
+class RowBuilder:
+    """RowBuilder `terms <= bound` (or `==`) while they are being written."""
 
     names: list[str] = field(default_factory=list)
     terms: list[dict[int, Value]] = field(default_factory=list)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.relaxation.rows import Rows, Value
+from gdpnet.relaxation.rows import RowBuilder, Value
 
 Array = np.ndarray
 
@@ -127,7 +127,7 @@ class SparseProgram(ABC):
         place = len(self.data.rows) + self._varying[i] * len(self.data.columns) + j
         return Value(moving=((place, 1.0),))
 
-    def _compress(self, rows: Rows, lower: Sequence[float], upper: Sequence[float]) -> None:
+    def _compress(self, rows: RowBuilder, lower: Sequence[float], upper: Sequence[float]) -> None:
         from scipy.sparse import coo_array  # late: its import takes a while
 
         self.names = rows.names

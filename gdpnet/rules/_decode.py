@@ -14,7 +14,7 @@ from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, 
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.table import refuse_huge
 from gdpnet.rules._format_1 import inferred
-from gdpnet.rules._parts import Part, Unknown
+from gdpnet.rules._parts import Record, Unknown
 
 # What stands in a file for a condition that is a Python function.
 FUNCTION = "function"
@@ -40,7 +40,7 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
     unknown = [key for key in content if key not in _SECTIONS]
     if unknown and version > 1:
         raise Unknown(f"the section {unknown[0][:40]!r} is not known.")
-    part = Part(content, "").record(*_SECTIONS)
+    part = Record(content, "").record(*_SECTIONS)
     rows, columns = part["rows"].list(), part["columns"].list()
     refuse_huge(len(rows), len(columns), path)
     inputs = [one.record("name", "bounds") for one in part["inputs"].list()]
@@ -71,7 +71,7 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
     return data
 
 
-def _names(records: list[dict[str, Part]]) -> tuple[str, ...]:
+def _names(records: list[dict[str, Record]]) -> tuple[str, ...]:
     known: dict[str, None] = {}
     for record in records:
         name = record["name"].text()
@@ -81,7 +81,7 @@ def _names(records: list[dict[str, Part]]) -> tuple[str, ...]:
     return tuple(known)
 
 
-def _column(part: Part) -> Column:
+def _column(part: Record) -> Column:
     record = part.record("name", "bounds", "integer")
     (low, high), integer = record["bounds"].bounds(), record["integer"].flag()
     if integer and not (math.isfinite(low) and math.isfinite(high) and low % 1 == high % 1 == 0):
@@ -89,7 +89,7 @@ def _column(part: Part) -> Column:
     return Column(record["name"].text(), low, high, integer)
 
 
-def _row(part: Part, columns: int, inputs: int, version: int) -> Row:
+def _row(part: Record, columns: int, inputs: int, version: int) -> Row:
     keys, role = ["name", "terms", "sense", "bound"], Role.CONSTRAINT
     if version > 1:
         part.kind("kind", ["linear"])
@@ -117,14 +117,14 @@ def _row(part: Part, columns: int, inputs: int, version: int) -> Row:
     return Row(name, tuple(terms.items()), right, sense == "==", role, source)
 
 
-def _source(part: Part) -> int:
+def _source(part: Record) -> int:
     source = part.whole()
     if source < 0:
         part.refuse("expected a number from 0 on")
     return source
 
 
-def _coefficient(parts: list[Part], inputs: int) -> Coefficient:
+def _coefficient(parts: list[Record], inputs: int) -> Coefficient:
     multipliers: dict[atoms.Tree, float] = {}
     for part in parts[1:]:
         multiplier, tree = part.list(2)
@@ -135,7 +135,7 @@ def _coefficient(parts: list[Part], inputs: int) -> Coefficient:
     return Coefficient(parts[0].number(), multipliers)
 
 
-def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> atoms.Tree:
+def _tree(part: Record, inputs: int, condition: bool = False, depth: int = 1) -> atoms.Tree:
     """An expression (or condition) of the inputs; only what `atoms` knows."""
     if depth > atoms.DEEPEST:
         part.refuse(f"nested more than {atoms.DEEPEST} deep")
@@ -159,7 +159,7 @@ def _tree(part: Part, inputs: int, condition: bool = False, depth: int = 1) -> a
     return (kind, *(_tree(one, inputs, wanted, depth + 1) for one, wanted in inner))
 
 
-def _boolean(part: Part, rows: int, version: int) -> Boolean:
+def _boolean(part: Record, rows: int, version: int) -> Boolean:
     record = part.record("name", "true", "false", "tied", *(("helper",) if version > 1 else ()))
     false, tied = record["false"].indices(rows, "row"), record["tied"].flag()
     if false and not tied:
@@ -168,7 +168,7 @@ def _boolean(part: Part, rows: int, version: int) -> Boolean:
     return Boolean(record["name"].text(), true, false, tied, helper)
 
 
-def _refuse_unneeded(part: Part, functions: Mapping[str, Any], path: str) -> None:
+def _refuse_unneeded(part: Record, functions: Mapping[str, Any], path: str) -> None:
     records = [one.record("owner", "tree") for one in part.list()]
     needed = {one["owner"].text() for one in records if one["tree"].value == FUNCTION}
     unknown = set(functions) - needed
@@ -179,7 +179,7 @@ def _refuse_unneeded(part: Part, functions: Mapping[str, Any], path: str) -> Non
         )
 
 
-def _condition(part: Part, functions: Mapping[str, Any], inputs: int) -> Condition:
+def _condition(part: Record, functions: Mapping[str, Any], inputs: int) -> Condition:
     record = part.record("owner", "tree")
     owner = record["owner"].text()
     if record["tree"].value != FUNCTION:
@@ -196,10 +196,10 @@ def _condition(part: Part, functions: Mapping[str, Any], inputs: int) -> Conditi
     return Condition(owner, function=functions[owner])
 
 
-def _clauses(part: Part, data: RuleData, version: int) -> tuple[Clause, ...]:
+def _clauses(part: Record, data: RuleData, version: int) -> tuple[Clause, ...]:
     clauses: list[Clause] = []
     clause_of: dict[int, int] = {}  # the Disjunction of each disjunct
-    guards: list[Part] = []
+    guards: list[Record] = []
     for index, one in enumerate(part.list()):
         record, kind, xor, source = _kind(one, version)
         clause = Clause(
@@ -237,7 +237,7 @@ def _clauses(part: Part, data: RuleData, version: int) -> tuple[Clause, ...]:
     return tuple(clauses)
 
 
-def _kind(part: Part, version: int) -> tuple[dict[str, Part], Kind, bool, int]:
+def _kind(part: Record, version: int) -> tuple[dict[str, Record], Kind, bool, int]:
     """The entries of a clause; what it says, whether as XOR, and where it came from."""
     common = ("name", "literals", "guard", "conditions")
     if version == 1:
@@ -250,7 +250,7 @@ def _kind(part: Part, version: int) -> tuple[dict[str, Part], Kind, bool, int]:
     return record, kind, has_xor and record["xor"].flag(), _source(record["source"])
 
 
-def _check_roles(part: dict[str, Part], data: RuleData) -> None:
+def _check_roles(part: dict[str, Record], data: RuleData) -> None:
     always = set(data.global_rows)
     for i, (row, one) in enumerate(zip(data.rows, part["rows"].list(), strict=True)):
         if row.is_bound:
@@ -268,7 +268,7 @@ def _check_roles(part: dict[str, Part], data: RuleData) -> None:
             one.refuse("expected one row 'link' for true and for false, of one column, or none")
 
 
-def _check_kinds(parts: list[Part], data: RuleData) -> None:
+def _check_kinds(parts: list[Record], data: RuleData) -> None:
     rules: dict[int, Clause] = {}
     exclusive: dict[int, set[frozenset[int]]] = {}
     for clause, part in zip(data.clauses, parts, strict=True):
@@ -309,14 +309,14 @@ def _is_about(clause: Clause, rule: Clause, data: RuleData) -> bool:
     return {sign * literal for literal in literals} <= set(rule.literals)
 
 
-def _literal(part: Part, data: RuleData) -> int:
+def _literal(part: Record, data: RuleData) -> int:
     literal = part.whole()
     if not 1 <= abs(literal) <= len(data.booleans):
         part.refuse("there is no such boolean")
     return literal
 
 
-def _rules(part: Part, clauses: tuple[Clause, ...]) -> tuple[Rule, ...]:
+def _rules(part: Record, clauses: tuple[Clause, ...]) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     wanted = {k for k, clause in enumerate(clauses) if not clause.logic and clause.guard < 0}
     for one in part.list():

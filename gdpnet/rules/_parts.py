@@ -15,7 +15,7 @@ class Unknown(Damage):
     """Something in a file that this gdpnet does not know, in a place that is open to additions."""
 
 
-class Part:
+class Record:
     """A value of a file.
 
     Args:
@@ -39,7 +39,7 @@ class Part:
         shown = repr(self.value)
         self.refuse(f"expected {what}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
 
-    def record(self, *keys: str) -> dict[str, Part]:
+    def record(self, *keys: str) -> dict[str, Record]:
         """Its entries, which are exactly these."""
         if self.value.__class__ is not dict:
             self._expected(f"a record of {', '.join(keys)}")
@@ -50,7 +50,7 @@ class Part:
             if key not in keys:
                 self.refuse(f"'{key}' is not known; expected {', '.join(keys)}")
         start = f"{self.place}." if self.place else ""
-        return {key: Part(self.value[key], start + key) for key in keys}
+        return {key: Record(self.value[key], start + key) for key in keys}
 
     def kind(self, key: str, known: Collection[str]) -> str:
         """An entry that says which of the known things it is."""
@@ -62,13 +62,13 @@ class Part:
             raise Unknown(f"{place}: {value[:40]!r} is not known (known: {', '.join(known)}).")
         return value
 
-    def list(self, length: int | None = None) -> list[Part]:
+    def list(self, length: int | None = None) -> list[Record]:
         """Its members."""
         if self.value.__class__ is not list:
             self._expected("a list")
         if length is not None and len(self.value) != length:
             self._expected(f"a list of {length}")
-        return [Part(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
+        return [Record(value, f"{self.place}[{k}]") for k, value in enumerate(self.value)]
 
     def text(self) -> str:
         """It as text."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gdpnet.errors import RuleError
 
 if TYPE_CHECKING:
-    from gdpnet.rules._read import Reader
+    from gdpnet.rules.reader import Reader
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 
@@ -128,7 +128,7 @@ def check(
         >>> print(found.problems[1].advice)
         Give it bounds: they make the search for its value finite.
     """
-    from gdpnet.rules._read import CONTINUOUS, survey
+    from gdpnet.rules.reader import CONTINUOUS, survey
 
     try:
         reader = survey(model, CONTINUOUS if outputs is None else outputs, inputs, input_bounds)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gdpnet._extras import need
 from gdpnet.errors import RuleError
+from gdpnet.extras import need
 from gdpnet.ir.atoms import DEEPEST
 
 # Writing a formula as one Disjunction multiplies; beyond this it is a mistake, not a rule.
@@ -170,7 +170,7 @@ def rule(formula: Any, when: Any = None) -> Any:
 def _put_condition(block: Any, component: Any, when: Any) -> None:
     from pyomo.environ import Suffix
 
-    from gdpnet.rules._read import SUFFIX
+    from gdpnet.rules.reader import SUFFIX
 
     if block.component(SUFFIX) is None:
         block.add_component(SUFFIX, Suffix(direction=Suffix.LOCAL))

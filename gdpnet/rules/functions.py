@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gdpnet._extras import need
+from gdpnet.extras import need
 
 
 def maximum(first: Any, *others: Any) -> Any:

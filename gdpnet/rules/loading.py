@@ -11,7 +11,7 @@ from pyomo.gdp import Disjunct
 
 from gdpnet.errors import InputError
 from gdpnet.ir.data import RuleData
-from gdpnet.rules._associations import binary_of, identity
+from gdpnet.rules.associations import binary_of, identity
 
 _EVERYWHERE: Any = {"descend_into": (pyo.Block, Disjunct)}
 

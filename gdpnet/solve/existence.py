@@ -19,7 +19,7 @@ from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
 from gdpnet.solve.milp import disjunctive
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.threads import in_threads
 
 _ALL = slice(None)
@@ -110,7 +110,7 @@ def _holding_with_auxiliaries(rules: Rules, batch: Batch) -> np.ndarray:
     evaluated = rules.evaluate(batch.x)
     holds = np.zeros((len(batch.y), len(rules.data.booleans)), dtype=bool)
     for i, y in enumerate(batch.y.detach().cpu().numpy()):
-        sample = Sample.of(rules, evaluated, i)
+        sample = RulesAtSample.of(rules, evaluated, i)
         program = sample.least_violation(y, sample.clauses, rules.data.global_rows, (), 0.0)
         for literal in disjunctive.solve(program).literals:
             holds[i, abs(literal) - 1] = literal > 0
@@ -245,7 +245,7 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     active = state.evaluated.rules.tolist()
 
     def one(i: int) -> None:
-        sample = Sample.of(rules, state.evaluated, i)
+        sample = RulesAtSample.of(rules, state.evaluated, i)
         y = state.y[i]
         level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
         joint = _least(sample, y, sample.clauses, (), floating, level)
@@ -266,7 +266,7 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _least(
-    sample: Sample,
+    sample: RulesAtSample,
     y: np.ndarray,
     clauses: tuple[Clause, ...] | list[Clause],
     soft: tuple[int, ...] | list[int],

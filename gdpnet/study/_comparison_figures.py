@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet._extras import need
 from gdpnet.errors import GdpnetError
+from gdpnet.extras import need
 from gdpnet.plan.graph import interaction_graph
 from gdpnet.plot import plot_rule_graph
-from gdpnet.plot._style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
+from gdpnet.plot.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
 from gdpnet.study._measured import Measured, Spread
 from gdpnet.study._numbers import number, percent
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gdpnet.solve.status import Status
 from gdpnet.study import _comparison_figures as figures
-from gdpnet.study._page import Page
+from gdpnet.study.page import Page
 
 if TYPE_CHECKING:
     from gdpnet.study.comparison import Comparison

@@ -21,7 +21,7 @@ from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.base import Array
 from gdpnet.solve.status import Status
 from gdpnet.study._relaxations import Relaxation
-from gdpnet.study._samples import what_holds
+from gdpnet.study.samples import what_holds
 
 # A batch that takes less than this is solved again for as long, at least and at most so often; the
 # median time counts.

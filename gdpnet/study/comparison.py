@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gdpnet._extras import need
 from gdpnet.errors import InputError
+from gdpnet.extras import need
 from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 from gdpnet.projection.projector import Projector
@@ -265,7 +265,7 @@ class Comparison:
         return "\n".join([*text, self.summary(), *self.notes()])
 
     def _repr_html_(self) -> str:
-        from gdpnet.study._page import table_markup
+        from gdpnet.study.page import table_markup
 
         rows = [[name, *cells] for name, cells in self.lines()]
         return table_markup(["", *self.headers], rows, caption=self.summary(), numbers=True)

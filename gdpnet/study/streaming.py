@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet._extras import need
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError
+from gdpnet.extras import need
 from gdpnet.model import RuleModel
 from gdpnet.projection.projection import Projection
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
-from gdpnet.study._left_overs import clear_left_overs
 from gdpnet.study._relaxations import parse
-from gdpnet.study._tables import (
+from gdpnet.study.left_overs import clear_left_overs
+from gdpnet.study.tables import (
     TableReader,
     check_readable,
     kind_of,

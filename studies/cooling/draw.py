@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gdpnet.study import StudyFolder
 from gdpnet.study.report import Results, convexification_figure, size_figure
-from gdpnet.study.report._tables import (
+from gdpnet.study.report.tables import (
     SATISFACTION,
     Table,
     convexification,

@@ -23,7 +23,7 @@ from matplotlib import pyplot
 
 import gdpnet
 from gdpnet.bio import explain_cells
-from gdpnet.plot import _style as style
+from gdpnet.plot import style
 
 HERE = Path(__file__).resolve().parent
 PAGE = ROOT / "docs" / "studies" / "pbmc.md"

@@ -19,7 +19,7 @@ from pyomo.gdp import Disjunct, Disjunction
 import gdpnet
 from gdpnet.ir.data import RuleData
 from gdpnet.nn import RulePenalty
-from gdpnet.nn._penalty import soft_min
+from gdpnet.nn.penalty import soft_min
 from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
 from models.cooling import model as cooling
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import gdpnet
-from gdpnet.nn._scaling import OutputScale, RuleInputs
+from gdpnet.nn.scaling import OutputScale, RuleInputs
 
 NAMES = ("Ta", "H")
 MEAN, SCALE = [20.0, 101325.0, 0.5], [8.0, 900.0, 0.25]

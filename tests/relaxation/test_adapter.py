@@ -15,7 +15,7 @@ import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.relaxation import Plan, convexify, convexify_rules
 from gdpnet.relaxation.blocks import box, contradictory, hanging_together, layout
-from gdpnet.relaxation.program import Program, Variable, complete
+from gdpnet.relaxation.program import RelaxationProgram, Variable, complete
 from gdpnet.relaxation.pyomo.adapter import read_matrices
 from gdpnet.relaxation.relaxable import relaxable
 from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
@@ -25,7 +25,7 @@ Signature = tuple[Any, ...]
 
 def assembled(
     rules: gdpnet.RuleModel, relaxation: Any, x: Sequence[float] | None
-) -> tuple[Program | None, Any]:
+) -> tuple[RelaxationProgram | None, Any]:
     """The program of the rules at x, and the rules there as numbers."""
     ready = relaxable(rules)
     inputs = np.array([list(x or ())], dtype=float).reshape(1, -1)
@@ -41,7 +41,7 @@ def assembled(
     if contradictory(parts):
         return None, instance
     data = ready.rules.data
-    return Program(data, complete(data, parts)), instance
+    return RelaxationProgram(data, complete(data, parts)), instance
 
 
 def rows_of(
@@ -86,7 +86,7 @@ def says_nothing(
     return (not terms or weight) and bound >= 0 and not equality
 
 
-def of_program(program: Program, instance: Any, yhat: np.ndarray) -> Counter[Signature]:
+def of_program(program: RelaxationProgram, instance: Any, yhat: np.ndarray) -> Counter[Signature]:
     parameters = program.parameters(instance.bound, instance.varying, yhat[None])
     every = np.concatenate([program.value, program.bound])
     every[program.moving] = program.moving_values(parameters)[0]

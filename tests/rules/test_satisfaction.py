@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet.solve.milp import disjunctive
-from gdpnet.solve.milp.sample import Sample
-from gdpnet.study._samples import what_holds
+from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.study.samples import what_holds
 from gdpnet.testing import BY_NAME, PROBLEMS, Problem, oracles, random_predictions, random_rules
 
 POINTS = 12
@@ -216,7 +216,7 @@ def by_milp(rules: gdpnet.RuleModel, y: torch.Tensor) -> list[float]:
     evaluated = rules.evaluate(y.new_zeros(len(y), 0))
     found = []
     for i in range(len(y)):
-        sample = Sample.of(rules, evaluated, i)
+        sample = RulesAtSample.of(rules, evaluated, i)
         program = sample.least_violation(y[i].numpy(), sample.clauses, (), (), 0.0)
         answer = disjunctive.polish(program, disjunctive.solve(program))
         found.append(torch.inf if answer.point is None else max(0.0, float(answer.point[-1])))

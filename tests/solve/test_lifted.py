@@ -19,7 +19,7 @@ from gdpnet.ir.instance import Instance
 from gdpnet.kernels import NO_BLOCK
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
-from gdpnet.relaxation.blocks import Block, Layout, Part, layout
+from gdpnet.relaxation.blocks import Layout, MergedBlock, Part, layout
 from gdpnet.relaxation.products import count_products
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.extended.engine import ExtendedEngine, ExtendedSolved
@@ -518,7 +518,7 @@ def test_parts_are_solved_one_by_one() -> None:
 
 def test_a_block_without_products_is_a_conflict() -> None:
     rules, given = two_parts()
-    part = Part(given[0].columns, (), (Block((0,), ()), given[0].blocks[1]))
+    part = Part(given[0].columns, (), (MergedBlock((0,), ()), given[0].blocks[1]))
     solved = ExtendedEngine(rules).solve(
         Instance.of(rules, np.zeros((1, 0))),
         np.full((1, 5), 5.0), np.ones(5), np.zeros(1, dtype=np.int64), [(part, *given[1:])],

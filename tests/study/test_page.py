@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from gdpnet.study._page import Page
+from gdpnet.study.page import Page
 
 _VOID = {"meta", "img"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from gdpnet.study.report import Results
-from gdpnet.study.report._tables import overhead, quality
+from gdpnet.study.report.tables import overhead, quality
 
 
 def row(seed: int = 0, **more: object) -> dict[str, object]:

@@ -28,7 +28,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from gdpnet.study import project_file
-from gdpnet.study._left_overs import part_of
+from gdpnet.study.left_overs import part_of
 
 ROWS = 500
 

@@ -84,7 +84,7 @@ from gdpnet.solve.exact.options import SearchOptions
 
 
 @dataclass(frozen=True)
-class Part:
+class BandPart:
     """A component's data for a batch, and its band.
 
     Attributes:
@@ -126,7 +126,7 @@ class QPSolved(Regularised):
     instance: Instance
     inside: Array
     eps: float
-    parts: tuple[Part, ...]
+    parts: tuple[BandPart, ...]
     capped: Array | None = None
     known: Array | bool = True
 
@@ -248,7 +248,7 @@ def _solve_part(
     wanted: Array,
     eps: float,
     cap: int,
-) -> Part:
+) -> BandPart:
     size, n = len(yhat), len(component.columns)
     prepared, logic = component.prepared, component.logic
     band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
@@ -275,7 +275,7 @@ def _solve_part(
             *(new_pieces(prepared, cap), band, failed),
         )
         band.status[failed] = FAILED
-    return Part(component, varying, bound, yhat, weights, band)
+    return BandPart(component, varying, bound, yhat, weights, band)
 
 
 class _Static:

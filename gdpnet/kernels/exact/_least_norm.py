@@ -55,7 +55,7 @@ DONE, LIMITED, DOUBTFUL = 0, 1, 2
 # What a node turns out to be, beyond the outcomes of its program.
 LEAF, BRANCH_CLAUSE, BRANCH_INTEGER = 10, 11, 12
 
-# Places in `Tree.number`.
+# Places in `QuadraticTree.number`.
 BEST, CLAUSE, COLUMN = 0, 1, 2
 
 FEASIBILITY = 1e-10  # a scaled row (largest coefficient about 1) is violated beyond this
@@ -81,7 +81,7 @@ class Units(NamedTuple):
     z: Array  # (n,)
 
 
-class Tree(NamedTuple):
+class QuadraticTree(NamedTuple):
     """Assignment, the stack of open nodes and the incumbent of one sample."""
 
     state: Array  # (booleans,) int64: 1 chosen, -1 false or left out, 0 open
@@ -103,12 +103,12 @@ class Tree(NamedTuple):
     number: Array  # (3,): squared norm of the incumbent, clause and column to branch on
 
 
-def new_tree(prepared: Prepared, logic: Logic) -> Tree:
+def new_tree(prepared: Prepared, logic: Logic) -> QuadraticTree:
     """Memory of the search for one thread."""
     n, booleans = prepared.lower.size, logic.tied.size
     levels = logic.clause_guard.size + 64 * int(np.count_nonzero(prepared.integer)) + 2
     width = int(np.diff(logic.clause_start).max(initial=2))
-    return Tree(
+    return QuadraticTree(
         state=np.zeros(booleans, np.int64),
         trail=np.zeros(booleans, np.int64),
         on_trail=np.zeros(1, np.int64),

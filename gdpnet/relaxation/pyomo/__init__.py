@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gdpnet._late import after_pyomo_gdp
+from gdpnet.late import after_pyomo_gdp
 
 # By module: the class, its name in Pyomo's factory, and what the factory says about it.
 _TRANSFORMATIONS = {

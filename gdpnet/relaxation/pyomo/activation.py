@@ -12,10 +12,10 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.rules import _called_condition
+from gdpnet.ir.rules import called_condition
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.provenance import note_copy
-from gdpnet.rules._associations import representative
+from gdpnet.rules.associations import representative
 
 SUFFIX = "active_when"
 
@@ -116,7 +116,7 @@ def _holds(component: Any, condition: Any, inputs: list[Any]) -> bool:
     if callable(condition) and not hasattr(condition, "is_expression_type"):
         values = [float(pyo.value(param)) for param in inputs]
         x = torch.tensor([values], dtype=torch.float64)
-        return bool(_called_condition(component.name, condition, x)[0])
+        return bool(called_condition(component.name, condition, x)[0])
     try:
         return bool(pyo.value(condition))
     except (ValueError, TypeError) as error:

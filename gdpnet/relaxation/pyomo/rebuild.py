@@ -15,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from gdpnet.ir.data import Clause, Condition, Kind, Role, Row, RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import Rules, _called_condition
+from gdpnet.ir.rules import Rules, called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
 
 
@@ -329,7 +329,7 @@ class _Together:
             if condition.tree is not None:
                 holds &= evaluate(condition.tree)
             elif condition.function is not None:
-                holds &= _called_condition(condition.owner, condition.function, x)
+                holds &= called_condition(condition.owner, condition.function, x)
         return holds
 
 

@@ -19,8 +19,8 @@ from pyomo.core.expr.numeric_expr import (
 
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.linear import Coefficient, LinearForm
-from gdpnet.rules._associations import binary_of, identity, representative
-from gdpnet.rules._expressions import ExpressionReader
+from gdpnet.rules.associations import binary_of, identity, representative
+from gdpnet.rules.expressions import ExpressionReader
 from gdpnet.rules.functions import maximum, minimum
 
 

@@ -33,7 +33,7 @@ from gdpnet.threads import in_threads
 _MOST_COLUMNS = 700
 
 
-class Problem(NamedTuple):
+class ExtendedProblem(NamedTuple):
     """What was solved.
 
     Attributes:
@@ -82,7 +82,7 @@ class ExtendedSolved:
     weight: Array
     product: Array
     basis: Basis
-    problem: Problem
+    problem: ExtendedProblem
     workspaces: list[ExtendedWorkspace]
 
     def vjp(self, gradient: Array) -> Gradients:
@@ -170,7 +170,7 @@ class ExtendedEngine:
             ),
         )
         basis = _new_basis(size if detailed else 0, compiled.size)
-        problem = Problem(
+        problem = ExtendedProblem(
             *(self._sources, compiled.tables, compiled.size),
             np.array(number, dtype=np.int64)[layout_of_sample],
             *map(np.ascontiguousarray, (instance.bound, instance.varying, start, weights)),

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Vertex:
+class WrittenVertex:
     """An optimal vertex of a program.
 
     Attributes:
@@ -46,7 +46,7 @@ class WrittenJacobian:
     """
 
     def __init__(
-        self, program: SparseProgram, parameters: Array, vertices: list[Vertex | None]
+        self, program: SparseProgram, parameters: Array, vertices: list[WrittenVertex | None]
     ) -> None:
         self.program, self.parameters, self.vertices = program, parameters, vertices
 
@@ -68,7 +68,7 @@ class WrittenJacobian:
         bound, varying, start = self.program.pull_back(to_moving, gradient, self.parameters)
         return Gradients(np.where(solved[:, None], start, gradient), bound, varying)
 
-    def _prices(self, moving: Array, vertex: Vertex, gradient: Array) -> Array | None:
+    def _prices(self, moving: Array, vertex: WrittenVertex, gradient: Array) -> Array | None:
         """Of all rows; None where the basis is singular."""
         from scipy.sparse import csr_array  # late: its import takes a while
         from scipy.sparse.linalg import splu

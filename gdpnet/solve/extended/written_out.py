@@ -13,15 +13,15 @@ from gdpnet.ir.steps import power_of_two
 from gdpnet.lp import gurobi, highs
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.sparse import SparseProgram
-from gdpnet.solve.extended.written_jacobian import Vertex, WrittenJacobian
+from gdpnet.solve.extended.written_jacobian import WrittenJacobian, WrittenVertex
 
 Array = np.ndarray
 
 _SMALL = 1e-3  # rows whose largest entry is below this, or above its inverse, are scaled
 
 
-class Solved(NamedTuple):
-    """Solved programs of a batch.
+class WrittenSolved(NamedTuple):
+    """WrittenSolved programs of a batch.
 
     Attributes:
         y: outputs of the program, `batch x len(program.which)`.
@@ -52,7 +52,7 @@ class WrittenOut:
         self._idle: list[_Model] = []
         self._lock = threading.Lock()
 
-    def solve(self, parameters: Array, weights: Array, detailed: bool = False) -> Solved:
+    def solve(self, parameters: Array, weights: Array, detailed: bool = False) -> WrittenSolved:
         """Solve for a batch; several threads may call it, each works on a model of its own.
 
         Args:
@@ -68,7 +68,7 @@ class WrittenOut:
         columns = np.array(self.program.weights, dtype=np.int64)
         share = np.ones((len(moving), len(columns)))
         free = np.flatnonzero(columns >= 0)
-        vertices: list[Vertex | None] = []
+        vertices: list[WrittenVertex | None] = []
 
         with self._lock:
             model = self._idle.pop() if self._idle else None
@@ -77,7 +77,7 @@ class WrittenOut:
         for s in range(len(moving)):
             point, outcome[s] = model.solve(moving[s])
             if detailed:
-                vertices.append(None if point is None else Vertex(point, *model.basis()))
+                vertices.append(None if point is None else WrittenVertex(point, *model.basis()))
             if point is not None:
                 points[s] = point
                 value[s] = point[self.program.distances] @ cost
@@ -86,7 +86,7 @@ class WrittenOut:
             self._idle.append(model)
         y = self.program.outputs_at(points, parameters)
         jacobian = WrittenJacobian(self.program, parameters, vertices) if detailed else None
-        return Solved(y, value, outcome, share, jacobian)
+        return WrittenSolved(y, value, outcome, share, jacobian)
 
 
 class _Model(ABC):

@@ -24,7 +24,7 @@ from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads
 
@@ -187,7 +187,7 @@ def finish(
     def one(place: int) -> Found:
         index = int(samples[place])
         yhat = request.yhat[index]
-        sample = Sample.of(rules, evaluated, place)
+        sample = RulesAtSample.of(rules, evaluated, place)
         clock = Clock(seconds)
         clocks.append(clock)
         solver, known = _SOLVERS[backend.solver], incumbents.get(index)
@@ -222,7 +222,7 @@ def finish(
 
 
 def _project(
-    sample: Sample,
+    sample: RulesAtSample,
     yhat: Array,
     solver: Solver,
     settings: Settings,
@@ -298,7 +298,7 @@ def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> Disjunct
 
 
 def _contradiction(
-    sample: Sample,
+    sample: RulesAtSample,
     program: DisjunctiveProgram,
     yhat: Array,
     solver: Solver,
@@ -325,7 +325,7 @@ def _nothing(yhat: Array, nodes: int) -> Found:
     return Found(Status.UNSOLVED, yhat, 0.0, frozenset(), nodes)
 
 
-def _outputs(sample: Sample, answer: DisjunctiveAnswer) -> Array:
+def _outputs(sample: RulesAtSample, answer: DisjunctiveAnswer) -> Array:
     """The outputs of an answer, within their bounds and whole where they must be."""
     assert answer.point is not None
     d = sample.rules.data.outputs
@@ -347,7 +347,7 @@ def _bounded(
     return replace(program, lower=lower, upper=upper)
 
 
-def _holds(sample: Sample, answer: DisjunctiveAnswer, y: Array) -> bool:
+def _holds(sample: RulesAtSample, answer: DisjunctiveAnswer, y: Array) -> bool:
     """Whether the point, auxiliaries included, satisfies the rows that were chosen."""
     assert answer.point is not None
     z = answer.point[: len(sample.lower)].copy()

@@ -19,7 +19,7 @@ from gdpnet.ir.data import Boolean, Clause
 from gdpnet.ir.semantics import enforced
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
-from gdpnet.lp.program import Answer, LinearProgram, Outcome, Solver
+from gdpnet.lp.program import LinearProgram, Outcome, Solution, Solver
 
 # A literal holds at a node's point if its rows do within this; rows are of the order of 1.
 _HOLDS = 1e-9
@@ -253,11 +253,11 @@ def solve_search(
         clock: limit of the whole search.
         first: stop at the first feasible point.
     """
-    search = _Search(program, solver, clock, first)
+    search = _TreeSearch(program, solver, clock, first)
     return search.run()
 
 
-class _Search:
+class _TreeSearch:
     def __init__(
         self, program: DisjunctiveProgram, solver: Solver, clock: Clock, first: bool
     ) -> None:
@@ -337,14 +337,14 @@ class _Search:
                         changed = True
         return frozenset(known)
 
-    def _solve(self, literals: frozenset[int]) -> Answer:
+    def _solve(self, literals: frozenset[int]) -> Solution:
         self.nodes += 1
         linear = self.program.linear(self.program.rows_of(sorted(literals)))
         answer = self.solver(linear, self.clock)
         self.unfinished |= answer.outcome is Outcome.LIMIT
         return answer
 
-    def _improves(self, answer: Answer) -> bool:
+    def _improves(self, answer: Solution) -> bool:
         return self.best.point is None or answer.bound < self.best.value - 1e-12
 
     def _broken(self, point: np.ndarray, literals: frozenset[int]) -> Clause | None:

@@ -20,7 +20,7 @@ import torch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.status import Status
 
 # What counts as an equality, relative to max(1, size): MILP's points are checked to within it.
@@ -51,7 +51,7 @@ class ActiveJacobian(Linearisation):
         found = {}
         evaluated = self._rules.evaluate(torch.from_numpy(self._x[self._samples]))
         for place, s in enumerate(self._samples.tolist()):
-            sample = Sample.of(self._rules, evaluated, place)
+            sample = RulesAtSample.of(self._rules, evaluated, place)
             enforced = _enforced(self._rules, self._assignment[place])
             vertex = _Vertex(sample, self._points[place], self._yhat[s], enforced)
             if vertex.determined:
@@ -101,7 +101,7 @@ class ActiveJacobian(Linearisation):
 class _Vertex:
     """A vertex of one sample: what holds with equality there."""
 
-    def __init__(self, sample: Sample, point: Array, yhat: Array, enforced: Array) -> None:
+    def __init__(self, sample: RulesAtSample, point: Array, yhat: Array, enforced: Array) -> None:
         d = len(yhat)
         self.point = point
         self.follows = np.abs(point[:d] - yhat) <= _TIGHT * np.maximum(1.0, np.abs(yhat))

@@ -10,11 +10,11 @@ from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Solver
 from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
-from gdpnet.solve.milp.sample import Sample
+from gdpnet.solve.milp.sample import RulesAtSample
 
 
 def nearest(
-    sample: Sample,
+    sample: RulesAtSample,
     start: np.ndarray,
     weights: np.ndarray,
     solver: Solver,
@@ -46,7 +46,7 @@ def nearest(
 
 
 def _elastic(
-    sample: Sample, start: np.ndarray, weights: np.ndarray
+    sample: RulesAtSample, start: np.ndarray, weights: np.ndarray
 ) -> tuple[DisjunctiveProgram, np.ndarray]:
     """The projection with a violation column for each active rule; which columns those are.
 

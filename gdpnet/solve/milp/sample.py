@@ -19,7 +19,7 @@ def _steps(rules: Rules) -> list[tuple[int, float]]:
 
 
 @dataclass(frozen=True)
-class Sample:
+class RulesAtSample:
     """The rules for one sample, as numpy arrays.
 
     Attributes:
@@ -37,8 +37,8 @@ class Sample:
     clauses: tuple[Clause, ...]
 
     @staticmethod
-    def of(rules: Rules, evaluated: Evaluated, index: int) -> Sample:
-        """Sample `index` of a batch."""
+    def of(rules: Rules, evaluated: Evaluated, index: int) -> RulesAtSample:
+        """RulesAtSample `index` of a batch."""
         rows = evaluated.rows
         matrix = rows.shared.detach().cpu().numpy()
         if len(rows.varying):
@@ -46,7 +46,7 @@ class Sample:
             varying = rows.varying.cpu().numpy()
             matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
         active = evaluated.clauses[index].tolist()
-        return Sample(
+        return RulesAtSample(
             rules=rules,
             matrix=matrix,
             bound=rows.bound[index].detach().cpu().numpy(),

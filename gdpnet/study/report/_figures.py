@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gdpnet.errors import InputError
-from gdpnet.plot._style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from gdpnet.plot.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from gdpnet.study.report._results import Results, Statistic
-from gdpnet.study.report._tables import ORDERS, SATISFACTION
+from gdpnet.study.report.tables import ORDERS, SATISFACTION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

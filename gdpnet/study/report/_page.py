@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from gdpnet.study._numbers import percent
-from gdpnet.study._page import Page
-from gdpnet.study.report import _tables
+from gdpnet.study.page import Page
+from gdpnet.study.report import tables
 from gdpnet.study.report._figures import convexification_figure, size_figure
 from gdpnet.study.report._results import Results
-from gdpnet.study.report._tables import Table
+from gdpnet.study.report.tables import Table
 
 
 def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
@@ -25,7 +25,7 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
     page = Page(f"{name}: training with rules", title=f"{name}: training")
     page.paragraph(
         f"{len(results.rows)} results: {len(results.methods)} methods, training sizes "
-        f"{', '.join(map(str, results.sizes))}, {_tables.seeds_told(results)}. All methods of a "
+        f"{', '.join(map(str, results.sizes))}, {tables.seeds_told(results)}. All methods of a "
         "seed share the backbone, the samples and their order. CSAT is the share of test samples "
         "whose output satisfies the active rules, the global constraints and the bounds within "
         "1e-6; 'conflict-free' counts the samples that some output could satisfy, and 'rules only' "
@@ -62,8 +62,8 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
             caption="Mean over the seeds; bars from the least to the most.",
         )
     for size in sizes:
-        _append(page, _tables.quality(results, protocol, size))
-    merged = [_tables.convexification(results, protocol, size) for size in results.sizes]
+        _append(page, tables.quality(results, protocol, size))
+    merged = [tables.convexification(results, protocol, size) for size in results.sizes]
     if any(merged):
         page.section("Sequential convexification", level=3)
         page.figure(
@@ -78,11 +78,11 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
                 _append(page, table)
     if sizes:
         page.section("Cost", level=3)
-        _append(page, _tables.overhead(results, protocol))
+        _append(page, tables.overhead(results, protocol))
         if results.rules:
             page.section("Rule by rule", level=3)
             for split in results.splits:
-                _append(page, _tables.each_rule(results, protocol, sizes[-1], split))
+                _append(page, tables.each_rule(results, protocol, sizes[-1], split))
 
 
 def _any_at(results: Results, protocol: str, size: int) -> bool:

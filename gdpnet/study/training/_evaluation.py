@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from gdpnet.study._samples import what_holds
+from gdpnet.study.samples import what_holds
 from gdpnet.study.training._task import Data, Task
 
 TOLERANCE = 1e-6

@@ -13,8 +13,8 @@ from torch import nn
 
 from gdpnet.errors import ModelFileError
 from gdpnet.model import RuleModel
-from gdpnet.nn._penalty import RulePenalty
-from gdpnet.nn._scaling import RuleInputs
+from gdpnet.nn.penalty import RulePenalty
+from gdpnet.nn.scaling import RuleInputs
 from gdpnet.projection import Status, project
 from gdpnet.study._models import LoadedModel, guarded
 from gdpnet.study.training._methods import Method, method_named

@@ -32,7 +32,7 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True)
-class Row:
+class StressRow:
     """One disjunct: output `column` at most, or at least, `threshold`."""
 
     column: int
@@ -55,7 +55,7 @@ def capacities(d: int = 3) -> Array:
     return np.array([*np.linspace(0.6, 1.0, d - 1), 0.0])
 
 
-def rule_rows(k: int = 10, d: int = 3) -> list[tuple[Row, Row]]:
+def rule_rows(k: int = 10, d: int = 3) -> list[tuple[StressRow, StressRow]]:
     """The two rows of each of the k rules."""
     if k < 0 or d < 2:
         raise ValueError(f"need k >= 0 rules and d >= 2 outputs; got k={k}, d={d}")
@@ -73,7 +73,7 @@ def rule_rows(k: int = 10, d: int = 3) -> list[tuple[Row, Row]]:
             # Slack of 0.02 to 0.1 where the witness is inside, a gap of 0.1 to 0.3 where not.
             room = 0.02 + 0.08 * u if term == around else -(0.1 + 0.2 * u)
             threshold = point[column] + room if upper else point[column] - room
-            rows.append(Row(column, upper, round(float(threshold), 3)))
+            rows.append(StressRow(column, upper, round(float(threshold), 3)))
         rules.append((rows[0], rows[1]))
     return rules
 
@@ -96,7 +96,7 @@ def pyomo_model(k: int = 10, d: int = 3) -> pyo.ConcreteModel:
     m.demand = pyo.Constraint(expr=sum(capacity[j] * m.y[j] for j in range(d - 1)) >= m.need)
     m.pump = pyo.Constraint(expr=m.y[d - 1] >= PUMP_MIN)
 
-    def relation(row: Row) -> RelationalExpression:
+    def relation(row: StressRow) -> RelationalExpression:
         y = m.y[row.column]
         return y <= row.threshold if row.upper else y >= row.threshold
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gdpnet._extras import need
+from gdpnet.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import outline
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
-from gdpnet.plot._style import (
+from gdpnet.plot.style import (
     GREEN,
     INK,
     PAPER,

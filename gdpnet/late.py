@@ -33,7 +33,7 @@ def late_names(
             absent = (error.name or "").partition(".")[0]
             if absent in ("", "gdpnet"):
                 raise
-            from gdpnet._extras import missing  # late: errors imports this module
+            from gdpnet.extras import missing  # late: errors imports this module
 
             raise missing(absent, None, f"{package}.{name} needs") from None
         return getattr(module, attribute) if attribute else module

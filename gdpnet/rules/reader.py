@@ -25,8 +25,8 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
 from gdpnet.ir.linear import LinearForm
 from gdpnet.ir.logic import ClauseWriter
-from gdpnet.rules._associations import binary_of, identity, known_value, representative
-from gdpnet.rules._expressions import ExpressionReader
+from gdpnet.rules.associations import binary_of, identity, known_value, representative
+from gdpnet.rules.expressions import ExpressionReader
 
 logger = logging.getLogger("gdpnet")
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
-from gdpnet.nn._scaling import RuleInputs
+from gdpnet.nn.scaling import RuleInputs
 from gdpnet.study._models import LoadedModel, guarded
 
 # Samples that are measured between two words on progress: with auxiliaries each costs milliseconds.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet._extras import need
 from gdpnet.errors import InputError
-from gdpnet.study._left_overs import part_of
+from gdpnet.extras import need
+from gdpnet.study.left_overs import part_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -22,7 +22,7 @@ from gdpnet.ir import atoms
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.ir.logic import Proposition
-from gdpnet.rules import _associations
+from gdpnet.rules import associations
 
 
 class ExpressionReader:
@@ -280,7 +280,7 @@ class ExpressionReader:
         if expression.__class__ in native_logical_types:
             return ("true",) if expression else ("false",)
         if isinstance(expression, BooleanVarData):
-            value = _associations.known_value(expression)
+            value = associations.known_value(expression)
             if value is None:
                 return ("literal", self._boolean(expression, owner) + 1)
             self._fixed(expression, value)
