@@ -14,7 +14,8 @@ import torch
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_PROBE = 16  # samples that are timed before threads are started
+FEW = 16
+"""Samples that are no matter for threads, and those that are timed before threads are started."""
 _WORTH_THREADS = 4e-3  # seconds of work that pay for starting them
 
 
@@ -45,13 +46,13 @@ def in_threads(work: Callable[[tuple[int, int]], None], size: int, threads: int 
         size: number of samples.
         threads: how many, or None to choose.
     """
-    if size <= _PROBE:
+    if size <= FEW:
         work((0, size))
         return
     first, workers = 0, workers_of(threads)
     if threads is None and workers > 1:
         # Threads cost more than they bring where there is little to do: look at a few samples.
-        first = _PROBE
+        first = FEW
         start = time.perf_counter()
         work((0, first))
         expected = (time.perf_counter() - start) / first * (size - first)

@@ -98,7 +98,7 @@ def compare(
         yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
         with progress_bar("Comparing") as show:
             found = compare_relaxations(
-                rules, drawn.x, yhat, relaxations, threads=threads, progress=show
+                rules, yhat, drawn.x, relaxations, threads=threads, progress=show
             )
         origin = f"{drawn.told} {told}".strip()
         _print(found, f"{loaded.name}: {origin}")

@@ -304,7 +304,7 @@ class Derivative:
         return found
 
     def _warn_of_identity(self, identity: Array) -> None:
-        told = self.request.rules.cached(_told_of_identity)
+        told = self.request.rules.cache[_told_of_identity]
         if not told:
             told.append(True)
             warnings.warn(

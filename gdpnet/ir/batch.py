@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -191,6 +192,27 @@ def as_array(value: torch.Tensor) -> np.ndarray:
     if value.requires_grad:
         value = value.detach()
     return np.ascontiguousarray(value.numpy())
+
+
+def arrays_of(batch: Batch, mark: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs, predictions, and which of them are no finite numbers (those become 0).
+
+    Args:
+        batch: on the CPU.
+        mark: whether such samples are marked, else they raise.
+    """
+    inputs, predictions = as_array(batch.x), as_array(batch.y)
+    # A sum of squares is cheaper than a mask, and finite only if all its terms are.
+    if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
+        return inputs, predictions, np.zeros(len(predictions), dtype=bool)
+    if not mark:
+        hint = " Mend them, or pass on_invalid='mark' to have only those rows marked."
+        refuse_nonfinite(batch.x, "x", hint)
+        refuse_nonfinite(batch.y, "yhat", hint)
+    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+    inputs = np.where(invalid[:, None], 0.0, inputs)
+    predictions = np.where(invalid[:, None], 0.0, predictions)
+    return inputs, predictions, invalid
 
 
 def refuse_nonfinite(value: torch.Tensor, what: str, hint: str = "") -> None:

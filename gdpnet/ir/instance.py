@@ -12,7 +12,6 @@ from gdpnet import kernels
 if TYPE_CHECKING:
     from gdpnet.ir.rules import Rules
     from gdpnet.ir.table import RowTable
-    from gdpnet.ir.tape import RuleTape
 
 
 Array = np.ndarray
@@ -42,9 +41,14 @@ class Instance(NamedTuple):
             x: inputs, (B, p) float64, contiguous.
         """
         if kernels.AVAILABLE:
-            tape = rules.cached(_tape)
+            tape = rules.cache[_tape]
             if tape is not None:
-                return tape.run(x)
+                size = len(x)
+                active = np.empty((size, tape.clauses), dtype=np.bool_)
+                bound = np.empty((size, tape.rows))
+                varying = np.empty((size, tape.varying, tape.columns))
+                finite = kernels.instantiate(tape.words, x, active, bound, varying)
+                return Instance(active, bound, varying, finite)
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
             active=evaluated.clauses.numpy(),
@@ -78,7 +82,23 @@ class Instance(NamedTuple):
         return np.asarray(bad)
 
 
-def _tape(rules: Rules) -> RuleTape | None:
-    from gdpnet.ir.tape import tape_of
+class RuleTape:
+    """The instructions of rules, as the kernel takes them.
 
-    return tape_of(rules.data)
+    Args:
+        instructions: for columns, rows and clauses.
+    """
+
+    def __init__(self, instructions: kernels.Instructions) -> None:
+        self._block = kernels.Block(instructions, kernels.INSTRUCTIONS)  # keeps the arrays alive
+        self.words = self._block.words
+        self.clauses = len(instructions.clause_start) - 1
+        self.rows = len(instructions.bound)
+        self.varying, self.columns = instructions.varying.shape
+
+
+def _tape(rules: Rules) -> RuleTape | None:
+    from gdpnet.ir.tape import compile_tape
+
+    instructions = compile_tape(rules.data)
+    return None if instructions is None else RuleTape(instructions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -34,6 +34,28 @@ class Evaluated:
     rules: torch.Tensor
 
 
+class Cache(dict[Any, Any]):
+    """What is made from rules once and lives as long as they do, such as an engine.
+
+    `rules.cache[make]` is `make(rules)`, for a class or function of the rules; it is made when it
+    is first asked for.
+
+    Args:
+        rules: the rules.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
+        self._rules = rules
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, make: Callable[[Any], Made]) -> Made: ...
+
+    def __missing__(self, make: Callable[[Any], Made]) -> Made:
+        return self.setdefault(make, make(self._rules))
+
+
 class Rules:
     """Rules as data, with what is made from them once and used for every batch.
 
@@ -45,7 +67,7 @@ class Rules:
 
     def __init__(self, data: RuleData) -> None:
         self.data = data
-        self._cache: dict[Callable[[Rules], Any], Any] = {}
+        self.cache = Cache(self)
         self.table = RowTable(data.rows, len(data.columns))
         self.satisfaction = Satisfaction(data)
 
@@ -62,17 +84,6 @@ class Rules:
         Rules.__init__(rules, data)
         return rules
 
-    def cached(self, make: Callable[[Rules], Made]) -> Made:
-        """Something made from the rules, such as an engine, which lives as long as they do.
-
-        Args:
-            make: a class or function of the rules, called when its result is first asked for.
-        """
-        try:
-            return self._cache[make]
-        except KeyError:
-            return self._cache.setdefault(make, make(self))
-
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the rules: columns of `active`, `violation` and `Projection.disjunct`."""
@@ -88,7 +99,7 @@ class Rules:
         """Names of the Vars that are no outputs."""
         return tuple(column.name for column in self.data.columns[self.data.outputs :])
 
-    @property
+    @cached_property
     def input_names(self) -> tuple[str, ...]:
         """Names of the columns of x."""
         return self.data.inputs

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.rules import Rules
 
 # Beyond this, whole coefficients are not told from rounded ones.
 _LARGEST = 2.0**40
@@ -20,11 +21,15 @@ def power_of_two(largest: np.ndarray) -> np.ndarray:
     return np.where(largest > 0, np.ldexp(1.0, 1 - exponent), 1.0)
 
 
-def smallest_row(data: RuleData) -> float:
-    """The least `max(|b|, max|a|)` of all rows, at most 1, as far as it does not depend on x."""
+def smallest_row(rules: Rules) -> float:
+    """The least `max(|b|, max|a|)` of all rows, at most 1, as far as it does not depend on x.
+
+    A prediction passes within a tolerance relative to that, or a rule in small units would always
+    hold; times this it is relative to `max(1, |b|, max|a|)`.
+    """
     sizes = [
         max(abs(a.number) for a in (row.bound, *(a for _, a in row.terms)))
-        for row in data.rows
+        for row in rules.data.rows
         if all(a.is_number for _, a in row.terms)
     ]
     return min([1.0, *(size for size in sizes if size > 0.0)])

@@ -12,56 +12,18 @@ import numpy as np
 
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
-from gdpnet.ir.instance import Instance
 from gdpnet.kernels import (
-    INSTRUCTIONS,
     OPERATIONS,
-    Array,
-    Block,
     Instructions,
     Tape,
     Terms,
-    instantiate,
 )
 
 _CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
-class RuleTape:
-    """The instructions of a rule model.
-
-    Args:
-        instructions: for its columns, rows and clauses.
-    """
-
-    def __init__(self, instructions: Instructions) -> None:
-        self._block = Block(instructions, INSTRUCTIONS)  # keeps the arrays alive
-        self._words = self._block.words
-        self._clauses = len(instructions.clause_start) - 1
-        self._rows = len(instructions.bound)
-        self._varying, self._columns = instructions.varying.shape
-
-    def run(self, x: Array) -> Instance:
-        """The rules for a batch.
-
-        Args:
-            x: inputs, (B, p) float64, contiguous.
-        """
-        size = len(x)
-        active = np.empty((size, self._clauses), dtype=np.bool_)
-        bound = np.empty((size, self._rows))
-        varying = np.empty((size, self._varying, self._columns))
-        finite = instantiate(self._words, x, active, bound, varying)
-        return Instance(active, bound, varying, finite)
-
-
-def tape_of(data: RuleData) -> RuleTape | None:
-    """The tape of a rule model, or None where there is none that can express it."""
-    instructions = _compile(data)
-    return None if instructions is None else RuleTape(instructions)
-
-
-def _compile(data: RuleData) -> Instructions | None:
+def compile_tape(data: RuleData) -> Instructions | None:
+    """Instructions for the rules, or None where there are none that can express them."""
     writer = _TapeWriter()
     try:
         conditions = [writer.register(c.tree) for c in data.conditions]

@@ -14,7 +14,7 @@ from gdpnet.ir.batch import name_rows
 from gdpnet.projection import contradiction
 from gdpnet.solve.base import Answer, Request
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.extended.judging import judge
+from gdpnet.solve.extended.judge import judge
 from gdpnet.solve.status import Status
 
 _RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this

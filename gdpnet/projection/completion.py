@@ -39,7 +39,7 @@ def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: f
     z[:, :d] = y
     if d == len(columns):
         return z
-    everything = rules.cached(_over_all_columns)
+    everything = rules.cache[_over_all_columns]
     holds = existence.satisfied(everything, Batch.of_arrays(batch.x.numpy(), z), tol).numpy()
     evaluated = rules.evaluate(batch.x)
     for i in np.flatnonzero(~holds):
@@ -77,7 +77,7 @@ def truth_values(rules: Rules, at: Batch, assignment: Array) -> Array:
         assignment: of the booleans that a solver found, (booleans,).
     """
     data = rules.data
-    everything = rules.cached(_over_all_columns)
+    everything = rules.cache[_over_all_columns]
     each, globally = existence.measure(everything, at)
     level = max(float(globally), float(each.max()) if each.numel() else 0.0)
     level = level * (1 + 1e-9) + 1e-9

@@ -1,9 +1,8 @@
-"""A projection set up once: keywords checked, ready for batches."""
+"""gdpnet.project, and the projector behind it: keywords checked once, ready for batches."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from typing import Any
 
@@ -14,14 +13,14 @@ from gdpnet import kernels
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import Batch, as_array, as_batch, refuse_nonfinite
+from gdpnet.ir.batch import arrays_of, as_batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import after
 from gdpnet.projection.projection import Projection
-from gdpnet.projection.returned import hold_rounded, hold_strictly
+from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
-from gdpnet.solve.base import Array, Backend, Request, Settings
+from gdpnet.solve.base import Backend, Request, Settings
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
@@ -29,7 +28,7 @@ from gdpnet.solve.registry import backend_of, names
 
 logger = logging.getLogger("gdpnet")
 
-_MARK = " Mend them, or pass on_invalid='mark' to have only those rows marked."
+_MOST_PROJECTORS = 64  # kept for the keywords of `project`
 
 _TRACED = (
     "torch.jit.trace (and torch.onnx.export with dynamo=False, which calls it) records tensor "
@@ -37,6 +36,118 @@ _TRACED = (
     "Trace the network in front of the rules, and project what it returns with gdpnet.project or a "
     "ProjectionLayer; rules that rules.save wrote need no Pyomo there (gdpnet.load_rules)."
 )
+
+
+def project(
+    rules: Rules,
+    yhat: Any,
+    x: Any = None,
+    *,
+    norm: str = "l1",
+    weights: Any = None,
+    relaxation: str | Plan = "dnf",
+    solver: str | Backend = "auto",
+    gradient: Any = None,
+    forward: str = "exact",
+    strict: bool = False,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    on_conflict: str = "pass",
+    on_invalid: str = "raise",
+) -> Projection:
+    """The nearest outputs, in weighted l1 distance, that satisfy the rules.
+
+    Args:
+        rules: the rules.
+        yhat: predictions, `... x d`. One that satisfies everything within the rounding of its type
+            (1e-9 in float64, 1e-6 in float32, 2e-3 in float16, 2e-2 in bfloat16, relative to
+            max(|b|, max|a|) of a row) passes unchanged. y is rounded to the type of yhat and holds
+            within the same tolerance then, relative to max(1, |b|, max|a|); where no number of
+            that type does, the status is ERROR and `info.rounding` tells by how much.
+        x: inputs, `... x p`; a single one of shape `p` is used for all samples.
+        norm: `"l1"`.
+        weights: positive weight of each output in the distance, `d`; 1 where not given.
+        relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
+            or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
+            basic steps. For these `value` is a lower bound on the exact distance, and y may break
+            rules: status RELAXED, and `disjunct` is -1 for the rules that are broken.
+            `"adaptive"`: CNF first, then basic steps on broken rules, round by round, until all
+            rules hold: the exact answer, or RELAXED where too many products would have to be
+            written down (`info.rounds` counts).
+        solver: a backend of `gdpnet.solve`, which has options of its own, or its name: `"exact"`,
+            `"milp"` and `"milp:gurobi"` for the DNF; `"extended"`, `"highs"` and `"gurobi"` for
+            relaxations and the DNF, written out as linear programs. `"auto"`: `Exact()` for the
+            DNF (`MILP()` without numba), `Extended()` for the others (HiGHS without numba).
+        gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
+            `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
+            y carries no gradient. Which rules apply is a step in x and contributes nothing.
+        forward: `"exact"`: y is the nearest point. `"qp"`: y is the point of the regularised
+            program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
+        strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0
+            on the y returned, after its rounding to the caller's type, and equalities within a few
+            units in the last place. Rows that rounding breaks are tightened by what they were
+            broken and half a unit in the last place, so the distance grows by rounding errors
+            only, unless the nearest set is so thin that no number of that type lies in it and
+            another set is taken. `info.strict` tells for which samples it could be had. Exact
+            engine only.
+        time_limit: seconds for each sample, all solvers together (half of it for the engine's
+            search before MILP takes over); then the best found is returned with status LIMIT, or
+            the prediction with UNSOLVED where nothing was found.
+        threads: samples solved at a time; where not given chosen by the size of the batch, within
+            the affinity mask of the process and `torch.get_num_threads()`. The answers do not
+            depend on it.
+        on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction
+            unchanged, `"raise"` raises, `"nearest"` keeps bounds and global constraints and breaks
+            the rules as little as possible (least sum of scaled violations, then least distance).
+            Where bounds, globals and logic contradict each other by themselves, no rule is to
+            blame: the prediction passes, `info.unmendable` tells where, a `ConflictWarning` why.
+        on_invalid: for samples with NaN or infinity: `"raise"`, or `"mark"` (status ERROR, y is
+            NaN, the others are untouched).
+
+    Example:
+        >>> import pyomo.environ as pyo, gdpnet, torch
+        >>> m = pyo.ConcreteModel()
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+        >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+        >>> p = gdpnet.project(rules, torch.tensor([[4.5], [8.0]]))
+        >>> p.y.tolist(), p.distance.tolist()
+        ([[3.0], [8.0]], [1.5, 0.0])
+        >>> [gdpnet.Status(s).name for s in p.status.tolist()]
+        ['PROJECTED', 'SATISFIED']
+    """
+    keywords = (
+        norm,
+        weights,
+        relaxation,
+        solver,
+        gradient,
+        forward,
+        strict,
+        time_limit,
+        threads,
+        on_conflict,
+        on_invalid,
+    )
+    known = rules.cache[_projectors] if isinstance(rules, Rules) else {}
+    try:
+        projector = known.get(keywords)
+    except TypeError:  # weights or what is no keyword at all: nothing to find it by
+        return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))(yhat, x)
+    if projector is None:
+        projector = Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))
+        if len(known) >= _MOST_PROJECTORS:
+            known.clear()
+        known[keywords] = projector
+    return projector(yhat, x)
+
+
+_KEYWORDS = tuple(project.__kwdefaults__ or {})
+
+
+def _projectors(_: Rules) -> dict[tuple[Any, ...], Projector]:
+    """Projectors by their keywords: checking those would cost more than projecting."""
+    return {}
 
 
 class Projector:
@@ -82,6 +193,8 @@ class Projector:
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
+        if plan is not None:
+            plan.indices(rules)
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
@@ -98,7 +211,7 @@ class Projector:
             threads=None if threads is None else int(threads),
             nearest=on_conflict == "nearest",
         )
-        self._settings_of: dict[tuple[torch.dtype, bool], Settings] = {}
+        self._known: dict[tuple[torch.dtype, bool], tuple[Settings, bool]] = {}
 
     def __call__(self, yhat: Any, x: Any = None) -> Projection:
         """Project a batch.
@@ -114,18 +227,26 @@ class Projector:
         batch = as_batch(
             x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
         )
-        differentiable = sensitivity is not None and _requires_gradient(yhat, x)
-        wanted = differentiable or self.forward == "qp"
-        linearise = wanted and sensitivity is not None and sensitivity.needs_linearisation
-        inputs, predictions, invalid = _arrays(batch, mark)
-        settings = self._settings_for(batch.dtype, linearise)
+        inputs, predictions, invalid = arrays_of(batch, mark)
+        differentiable = linearise = False
+        if sensitivity is not None:
+            differentiable = torch.is_grad_enabled() and (
+                # The prediction of a network does: look at it first.
+                (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
+                or (isinstance(x, torch.Tensor) and x.requires_grad)
+            )
+            wanted = differentiable or self.forward == "qp"
+            linearise = wanted and sensitivity.needs_linearisation
+        key = batch.dtype, linearise
+        settings, harmless = self._known.get(key) or self._settings_for(*key)
         request = Request(rules, inputs, predictions, invalid, settings, mark)
         assembled = time.perf_counter()
 
         answer = self.backend.solve(request)
         if self.strict:
             answer = hold_strictly(request, answer)
-        answer = hold_rounded(request, answer)
+        if not harmless:
+            answer = hold_rounded(request, answer)
         if np.count_nonzero(invalid):
             answer = after.mark_invalid(request, answer)
         if self.on_conflict == "raise":
@@ -161,12 +282,12 @@ class Projector:
         }
         return {key: value for key, value in chosen.items() if value != usual[key]}
 
-    def _settings_for(self, dtype: torch.dtype, linearise: bool) -> Settings:
-        known = self._settings_of.get((dtype, linearise))
-        if known is None:
-            tolerance = TOLERANCES.of(dtype)
-            known = self._settings._replace(tolerance=tolerance, dtype=dtype, linearise=linearise)
-            self._settings_of[dtype, linearise] = known
+    def _settings_for(self, dtype: torch.dtype, linearise: bool) -> tuple[Settings, bool]:
+        """Settings for a type of predictions, and whether rounding to it can do no harm."""
+        tolerance = TOLERANCES.of(dtype)
+        settings = self._settings._replace(tolerance=tolerance, dtype=dtype, linearise=linearise)
+        known = settings, self.rules.cache[Reach].harmless(settings)
+        self._known[dtype, linearise] = known
         return known
 
 
@@ -211,29 +332,6 @@ def _sensitivity(gradient: Any, forward: str) -> Sensitivity | None:
             f"forward: 'qp' returns the point of gradient=gdpnet.QP(eps), got {gradient!r}."
         )
     return sensitivity
-
-
-def _requires_gradient(yhat: Any, x: Any) -> bool:
-    # The prediction of a network does: look at it first.
-    return torch.is_grad_enabled() and (
-        (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
-        or (isinstance(x, torch.Tensor) and x.requires_grad)
-    )
-
-
-def _arrays(batch: Batch, mark: bool) -> tuple[Array, Array, Array]:
-    """Inputs, predictions, and which of them are no finite numbers (those become 0)."""
-    inputs, predictions = as_array(batch.x), as_array(batch.y)
-    # A sum of squares is cheaper than a mask, and finite only if all its terms are.
-    if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
-        return inputs, predictions, np.zeros(len(predictions), dtype=bool)
-    if not mark:
-        refuse_nonfinite(batch.x, "x", _MARK)
-        refuse_nonfinite(batch.y, "yhat", _MARK)
-    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
-    inputs = np.where(invalid[:, None], 0.0, inputs)
-    predictions = np.where(invalid[:, None], 0.0, predictions)
-    return inputs, predictions, invalid
 
 
 _told: list[str] = []

@@ -161,4 +161,4 @@ class Layouts:
 
 def layouts_of(rules: Rules) -> Layouts:
     """The layouts of a rule model, kept as long as the rules are."""
-    return rules.cached(Layouts)
+    return rules.cache[Layouts]

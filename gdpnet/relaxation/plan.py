@@ -113,7 +113,7 @@ class Plan:
             )
         if kind == "pdnf":
             return cls.lexicographic(rules, int(number))
-        known = rules.cached(_planned)
+        known = rules.cache[_planned]
         if text not in known:
             known[text] = resolve_name(_PLANNER)(rules, int(number))
         return known[text]

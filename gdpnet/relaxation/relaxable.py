@@ -60,7 +60,7 @@ NO_LOGIC = LogicRows({}, {}, {}, {})
 
 def relaxable(rules: Rules) -> Relaxable:
     """The rules, ready for a hull; without logic and whole numbers they are so already."""
-    return rules.cached(_relaxable)
+    return rules.cache[_relaxable]
 
 
 def _relaxable(rules: Rules) -> Relaxable:

@@ -146,7 +146,7 @@ class Reader:
 
         self.input_params = self._expand(inputs, "inputs", _as_params)
         for param in self.input_params:
-            with self._obstacle(param.name):
+            with self._obstacle(param):
                 if param.model() is not model.model():
                     raise RuleError(
                         f"inputs: Param '{param.name}' does not belong to the model "
@@ -169,7 +169,7 @@ class Reader:
 
         variables = self._expand(outputs, "outputs", _as_variables)
         for variable in variables:
-            with self._obstacle(variable.name):
+            with self._obstacle(variable):
                 self._new_column(variable, "outputs")
         self.outputs = len(variables)
 
@@ -182,17 +182,19 @@ class Reader:
         return list(self._obstacles.values())
 
     @contextmanager
-    def _obstacle(self, component: str, structural: bool = False) -> Iterator[None]:
+    def _obstacle(self, component: Any, structural: bool = False) -> Iterator[None]:
         """What cannot be read inside becomes an obstacle, and reading goes on behind it.
 
         Args:
-            component: where it stands.
+            component: where it stands, or its name. Names are slow: this one is asked for when
+                it is needed.
             structural: Disjuncts are not known behind it, so what names them is not judged.
         """
         try:
             yield
         except RuleError as error:
-            self._obstacles.setdefault(str(error), (component, error))
+            name = getattr(component, "name", component)
+            self._obstacles.setdefault(str(error), (str(name), error))
             self._incomplete |= structural
 
     def require_outputs(self) -> None:
@@ -214,7 +216,7 @@ class Reader:
     def read(self) -> None:
         """Go through the model."""
         self._read_suffixes()
-        with self._obstacle(self.model.name):
+        with self._obstacle(self.model):
             self._refuse_transformed()
         self._region(self.model, -1, ())
         if self._incomplete:
@@ -250,7 +252,7 @@ class Reader:
         seen: set[int] = set()
         kind = {"outputs": "a Var", "inputs": "a mutable Param"}[what]
         for item in self._listed(given, what):
-            with self._obstacle(getattr(item, "name", what)):
+            with self._obstacle(item if hasattr(item, "name") else what):
                 data = expand(item)
                 if data is None:
                     raise RuleError(
@@ -291,7 +293,7 @@ class Reader:
         self._column_of[id(variable)] = index
         self._variables.append(variable)
         self.columns.append(Column(variable.name, -math.inf, math.inf))
-        with self._obstacle(variable.name):
+        with self._obstacle(variable):
             self.columns[index] = self._column_with_bounds(variable)
         return index
 
@@ -380,14 +382,14 @@ class Reader:
             suffix = block.component(SUFFIX)
             if suffix is None:
                 continue
-            with self._obstacle(suffix.name):
+            with self._obstacle(suffix):
                 if suffix.ctype is not pyo.Suffix:
                     raise RuleError(
                         f"'{suffix.name}' is a {suffix.ctype.__name__}; the name '{SUFFIX}' is "
                         "reserved for the Suffix that says when rules apply. Rename it."
                     )
                 for component, condition in suffix.items():
-                    with self._obstacle(str(component)):
+                    with self._obstacle(component):
                         self._add_entry(component, condition)
 
     def _add_entry(self, component: Any, condition: Any) -> None:
@@ -413,7 +415,7 @@ class Reader:
             if entry is None:
                 continue
             self._used_conditions.add(id(component))
-            with self._obstacle(component.name):
+            with self._obstacle(component):
                 found.append(self._add_condition(component.name, entry[1]))
         return tuple(found)
 
@@ -432,7 +434,7 @@ class Reader:
             active = getattr(component, "active", True)
             if key in self._used_conditions or not active or _is_empty(component):
                 continue
-            with self._obstacle(component.name):
+            with self._obstacle(component):
                 raise RuleError(
                     f"{SUFFIX}: '{component.name}' is no active part of the model "
                     f"'{self.model.name}', so its condition would have no effect."
@@ -484,12 +486,12 @@ class Reader:
                 pyo.Block: self._block,
             }.get(kind)
             if read is None:
-                with self._obstacle(component.name):
+                with self._obstacle(component):
                     raise _not_understood(component)
                 continue
             for data in component.values():
                 if data.active:
-                    with self._obstacle(data.name, structural=kind is not pyo.Constraint):
+                    with self._obstacle(data, structural=kind is not pyo.Constraint):
                         read(data, guard, conditions)
 
     def _block(self, block: Any, guard: int, conditions: tuple[int, ...]) -> None:
@@ -584,7 +586,7 @@ class Reader:
         for disjunct in every:
             if id(disjunct) in self._disjuncts or _below_inactive(disjunct, self.model):
                 continue
-            with self._obstacle(disjunct.name):
+            with self._obstacle(disjunct):
                 raise RuleError(
                     f"Disjunct '{disjunct.name}' is active but stands in no active Disjunction. "
                     "Deactivate it too, or add it to one."
@@ -664,7 +666,7 @@ class Reader:
     def _write_logic(self) -> None:
         writer = ClauseWriter(self._new_helper)
         for data, guard, conditions in self._logic:
-            with self._obstacle(data.name):
+            with self._obstacle(data):
                 self._write_proposition(writer, data, guard, conditions)
 
     def _write_proposition(
@@ -721,7 +723,7 @@ class Reader:
         for index, draft in enumerate(list(self.booleans)):
             binary = None
             if draft.source is not None:
-                with self._obstacle(draft.source.name):
+                with self._obstacle(draft.source):
                     binary = binary_of(draft.source)
             column = None if binary is None else self._column_of.get(id(binary))
             if column is None:

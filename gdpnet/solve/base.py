@@ -80,8 +80,12 @@ class Request(NamedTuple):
         """
         rules = rules or self.rules
         instance = Instance.of(rules, self.x)
-        if instance.finite:
-            return instance
+        if not instance.finite:
+            self.clear_unusable(rules, instance)
+        return instance
+
+    def clear_unusable(self, rules: Rules, instance: Instance) -> None:
+        """Mark samples whose coefficients are no numbers, or raise, and make those 0."""
         unusable = instance.unusable()
         if unusable.any():
             if not self.mark:
@@ -89,7 +93,6 @@ class Request(NamedTuple):
             self.invalid[unusable] = True
             instance.bound[unusable] = 0.0
             instance.varying[unusable] = 0.0
-        return instance
 
     def take(self, samples: Array) -> Request:
         """Some of the samples, all of them usable."""

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import DONE, LIMITED, least_norm
-from gdpnet.solve.exact.engine import ExactEngine
+from gdpnet.solve.exact.engine import ExactEngine, activity_of
 from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.testing import BY_NAME, PROBLEMS
 
@@ -64,7 +64,7 @@ def project(
         count, told = least_norm(
             part.prepared,
             part.logic,
-            part.activity(instance.active),
+            activity_of(part, instance.active),
             np.ascontiguousarray(varying),
             np.ascontiguousarray(instance.bound[:, part.rows]),
             *(aim, weight, samples, own, chosen, distance, node_limit),

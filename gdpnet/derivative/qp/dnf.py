@@ -79,7 +79,7 @@ from gdpnet.kernels import (
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
 from gdpnet.solve.exact.backend import engine_of
-from gdpnet.solve.exact.engine import ExactEngine, Solved
+from gdpnet.solve.exact.engine import ExactEngine, Solved, activity_of
 from gdpnet.solve.exact.options import SearchOptions
 
 
@@ -190,7 +190,7 @@ def solve_qp(
         known: samples whose projection is the engine's own.
     """
     size, d = yhat.shape
-    static = engine.rules.cached(_Static)
+    static = engine.rules.cache[_Static]
     clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
     passed = solved.status != SOLVED
     moved = np.where(passed[:, None], yhat, solved.z[:, :d])
@@ -209,7 +209,7 @@ def solve_qp(
             varying = varying[:, component.varying][:, :, component.columns]
             bound = bound[:, component.rows]
         part = _solve_part(
-            *(component, choice, engine.programs[index], component.activity(instance.active)),
+            *(component, choice, engine.programs[index], activity_of(component, instance.active)),
             *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
             np.ascontiguousarray(options.weights[outputs]),
             np.ascontiguousarray(solved.z[:, component.columns]),

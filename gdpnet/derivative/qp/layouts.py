@@ -29,7 +29,7 @@ class RelaxedQPs(Regularised):
 
     def __init__(self, vertices: RelaxedJacobian, weights: Array, eps: float) -> None:
         layouts, numbers = vertices.layouts, vertices.number
-        known = layouts.ready.rules.cached(_Known)
+        known = layouts.ready.rules.cache[_Known]
         members: dict[int, tuple[BlockPart, list[Array]]] = {}
         for number in np.unique(numbers[numbers >= 0]).tolist():
             if layouts.contradictory[number]:

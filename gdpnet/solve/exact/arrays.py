@@ -60,19 +60,6 @@ class Component:
         """Addresses of its rows: `unpack(words, PREPARED)` in a kernel is `prepared`."""
         return Block(self.prepared, PREPARED).words
 
-    def activity(self, active: Array) -> Array:
-        """Which of the kernel's clauses apply, from those of the rules.
-
-        Args:
-            active: (B, clauses of the rules) bool.
-        """
-        whole = len(self.clauses) == active.shape[1]
-        own = active if whole else np.ascontiguousarray(active[:, self.clauses])
-        if not self.decided:
-            return own
-        extra = [own[:, clauses].any(1) for _, clauses in self.decided]
-        return np.ascontiguousarray(np.column_stack([own, *extra]))
-
 
 def components(data: RuleData) -> list[Component]:
     """The components of a rule model that have rows; other outputs are only clipped."""

@@ -12,6 +12,7 @@ import numpy as np
 from gdpnet import kernels
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import SolverError
+from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
 from gdpnet.solve.exact import margin
@@ -41,7 +42,7 @@ _OPEN = np.array([False, True, True, True, False])
 
 def engine_of(rules: Rules) -> ExactEngine:
     """The engine of the rules, made when first needed."""
-    return rules.cached(_new_engine)
+    return rules.cache[_new_engine]
 
 
 def _new_engine(rules: Rules) -> ExactEngine:
@@ -132,11 +133,10 @@ class Exact(Backend):
 
     def search(self, request: Request) -> ExactLinearisation:
         """What the engine finds by itself, whatever it leaves open."""
-        engine, instance, options = (
-            engine_of(request.rules),
-            request.evaluate(),
-            self.options(request),
-        )
+        options, engine = self.options(request), request.rules.cache[_new_engine]
+        instance = Instance.of(request.rules, request.x)
+        if not instance.finite:
+            request.clear_unusable(request.rules, instance)
         solved = engine.project(instance, request.yhat, options, request.settings.linearise)
         return ExactLinearisation(engine, instance, request.yhat, options, solved)
 

@@ -30,7 +30,7 @@ from gdpnet.kernels import (
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.threads import in_threads
+from gdpnet.threads import FEW, in_threads
 
 
 class Solved(NamedTuple):
@@ -171,7 +171,7 @@ class ExactEngine:
         weights = options.weights
         discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
         arguments = (
-            component.activity(instance.active),
+            activity_of(component, instance.active),
             _columns(instance.varying, component, whole),
             instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
             np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
@@ -209,7 +209,10 @@ class ExactEngine:
                     search(span, program, progress)
             programs.append(program)
 
-        in_threads(work, size, options.threads)
+        if size <= FEW:
+            work((0, size))
+        else:
+            in_threads(work, size, options.threads)
         if discrete:  # what passed as a whole number, and was none, has moved
             away = np.abs(arguments[3] - yhat) @ arguments[4]
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
@@ -231,6 +234,21 @@ class ExactEngine:
 _SEVERITY = np.zeros(ACCEPTED_AS_IS + 1, dtype=np.int8)
 for _rank, _code in enumerate([ACCEPTED_AS_IS, SOLVED, NODE_LIMIT, NUMERICAL, NO_SOLUTION]):
     _SEVERITY[_code] = _rank
+
+
+def activity_of(component: Component, active: Array) -> Array:
+    """Which of the kernel's clauses apply, from those of the rules.
+
+    Args:
+        component: whose.
+        active: (B, clauses of the rules) bool.
+    """
+    whole = len(component.clauses) == active.shape[1]
+    own = active if whole else np.ascontiguousarray(active[:, component.clauses])
+    if not component.decided:
+        return own
+    extra = [own[:, clauses].any(1) for _, clauses in component.decided]
+    return np.ascontiguousarray(np.column_stack([own, *extra]))
 
 
 def _columns(varying: Array, component: Component, whole: bool) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,33 +18,27 @@ if TYPE_CHECKING:
     from gdpnet.solve.milp.jacobian import ActiveJacobian
 
 
+@dataclass(eq=False)
 class ExactLinearisation(Linearisation):
     """The derivative of a batch that the exact engine projected.
 
-    Args:
+    Attributes:
         engine: the engine.
         instance: the rules of the batch.
         yhat: predictions, (B, d).
         search: how it was searched.
         solved: what was found.
-
-    Attributes:
         unfinished: samples that were left to another solver, (B,) bool; None where there are none.
         others: the derivative of those.
     """
 
-    def __init__(
-        self,
-        engine: ExactEngine,
-        instance: Instance,
-        yhat: Array,
-        search: SearchOptions,
-        solved: Solved,
-    ) -> None:
-        self.engine, self.instance, self.yhat = engine, instance, yhat
-        self.search, self.solved = search, solved
-        self.unfinished: Array | None = None
-        self.others: ActiveJacobian | None = None
+    engine: ExactEngine
+    instance: Instance
+    yhat: Array
+    search: SearchOptions
+    solved: Solved
+    unfinished: Array | None = None
+    others: ActiveJacobian | None = None
 
     @property
     def complete(self) -> bool:  # type: ignore[override]

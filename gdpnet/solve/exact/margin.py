@@ -134,5 +134,5 @@ def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Sear
 
     if not len(conflict):
         return conflict
-    loosened = rules.cached(Loosened)
+    loosened = rules.cache[Loosened]
     return conflict[loosened.search(x[conflict], yhat[conflict], options).status != NO_SOLUTION]

@@ -10,7 +10,7 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.kernels import Array, list_products, new_workspace
 from gdpnet.solve.exact.arrays import Component
-from gdpnet.solve.exact.engine import ExactEngine
+from gdpnet.solve.exact.engine import ExactEngine, activity_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def products_within(
         list_products(
             component.prepared,
             component.logic,
-            component.activity(instance.active),
+            activity_of(component, instance.active),
             np.ascontiguousarray(instance.varying[:, component.varying][:, :, component.columns]),
             np.ascontiguousarray(instance.bound[:, component.rows]),
             np.ascontiguousarray(yhat[:, component.outputs]),

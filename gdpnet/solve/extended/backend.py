@@ -18,6 +18,7 @@ from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import smallest_row
 from gdpnet.lp import gurobi, highs
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
@@ -26,9 +27,9 @@ from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
-from gdpnet.solve.extended.judging import judge
+from gdpnet.solve.extended.judge import judge
 from gdpnet.solve.extended.written_out import WrittenOut
-from gdpnet.solve.milp.backend import MILP, acceptance, finish, whole_outputs
+from gdpnet.solve.milp.backend import MILP, finish, integer_outputs, whole_outputs
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads
 
@@ -90,12 +91,10 @@ class Extended(Backend):
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
         rules, settings = request.rules, request.settings
-        if settings.plan is not None:
-            settings.plan.indices(rules)
         layouts = layouts_of(rules)
         batch = RelaxedBatch(request, layouts, request.evaluate(layouts.ready.rules), self)
         usable = np.flatnonzero(~request.invalid)
-        accepted = batch.judge(usable, acceptance(rules, settings))
+        accepted = batch.judge(usable, settings.tolerance * rules.cache[smallest_row])
         batch.plan(usable[~accepted], settings.plan)
         batch.solve(usable[~accepted])
         if settings.adaptive:
@@ -132,7 +131,7 @@ class RelaxedBatch:
         self.pruned = layouts.within_input_bounds(request.x)
         if not self.pruned.all():
             self.answer = self.answer.noting(unpruned=~self.pruned)
-            rules.cached(_tell_outside)
+            rules.cache[_tell_outside]
 
     def plan(self, samples: Array, plan: Plan | None) -> None:
         """Give samples the layout that a plan, or the DNF, has for their active rules."""
@@ -157,7 +156,9 @@ class RelaxedBatch:
             self._finished_by(solver, samples[chosen])
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == Outcome.OPTIMAL
-        answer.y[samples[solved]] = whole_outputs(self.rules, y[solved], _NEARLY)
+        if self.rules.cache[integer_outputs] is not None:
+            y = whole_outputs(self.rules, y, _NEARLY)
+        answer.y[samples[solved]] = y[solved]
         answer.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
         answer.status[samples] = _STATUS[outcome]
         self.judge(samples[solved], _SATISFIED)
@@ -179,7 +180,7 @@ class RelaxedBatch:
     def _engine(self) -> ExtendedEngine:
         from gdpnet.solve.extended.engine import ExtendedEngine
 
-        return self.layouts.ready.rules.cached(ExtendedEngine)
+        return self.layouts.ready.rules.cache[ExtendedEngine]
 
     def _small(self, used: Array) -> Array:
         """Which layouts the dense engine accepts, bool by number."""
@@ -230,7 +231,7 @@ class RelaxedBatch:
     def _written_out(self, solver: str, samples: Array) -> tuple[Array, Array, Array]:
         y, value = self.start[samples], np.zeros(len(samples))
         outcome = np.zeros(len(samples), dtype=np.int8)
-        cache = self.rules.cached(_written_out)
+        cache = self.rules.cache[_written_out]
         # Who names a solver gets the program that the Pyomo chain writes.
         compact = self.backend.solver == _OWN
 

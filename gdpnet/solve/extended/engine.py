@@ -26,7 +26,7 @@ from gdpnet.kernels import (
 from gdpnet.relaxation.blocks import Layout
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.extended.tables import TableWriter, extent, largest, sources
-from gdpnet.threads import in_threads
+from gdpnet.threads import FEW, in_threads
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau, where it gets
 # the compact form of the program: both take 30 ms a sample at 670 to 860 columns.
@@ -182,7 +182,10 @@ class ExtendedEngine:
             run_extended(*span, *arguments, tolerance, workspace, out, basis)
             compiled.workspaces.append(workspace)
 
-        in_threads(work, size, threads)
+        if size <= FEW:
+            work((0, size))
+        else:
+            in_threads(work, size, threads)
         return ExtendedSolved(*out, basis, problem, compiled.workspaces)
 
     def _compile(self, layouts: Sequence[Layout]) -> tuple[list[int], _Compiled]:

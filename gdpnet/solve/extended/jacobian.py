@@ -72,7 +72,7 @@ class RelaxedJacobian(Linearisation):
             found.bound[samples] = part.bound[:, :m]
             found.varying[samples] = part.varying[:, :k, :n]
         self._through_bounds(found)
-        fixed = self.rules.cached(_fixed)
+        fixed = self.rules.cache[_fixed]
         if fixed.size:
             found.yhat[np.ix_(self.number >= 0, fixed)] = 0.0
         return found

@@ -1,7 +1,7 @@
-"""Judge: which rules hold at the points of a batch, where rows alone decide.
+"""Which rules hold at the points of a batch.
 
-The same measure as `rules.violation` and `rules.global_violation`, which torch takes in some thirty
-operations a batch: a few samples would wait for those longer than for their program.
+Where rows alone decide, `Judge` takes the same measure as `rules.violation`, for which torch needs
+some thirty operations a batch: a few samples would wait for those longer than for their program.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gdpnet import kernels
+from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.kernels import MEASURE, Array, Block, Measure, judge
+from gdpnet.solve import existence
+from gdpnet.solve.base import Answer, Array
+from gdpnet.solve.status import Status
 
 
 class Judge:
@@ -33,8 +37,8 @@ class Judge:
             if clause.guard >= 0 and not clause.logic
         ][::-1]
         outputs = data.columns[: data.outputs]
-        self._block = Block(
-            Measure(
+        self._block = kernels.Block(
+            kernels.Measure(
                 shared,
                 np.abs(shared).max(1, initial=1.0),
                 place,
@@ -49,7 +53,7 @@ class Judge:
                 np.array([column.upper for column in outputs], dtype=float),
                 np.array([column.integer for column in outputs], dtype=np.bool_),
             ),
-            MEASURE,
+            kernels.MEASURE,
         )
 
     def __call__(
@@ -74,11 +78,53 @@ class Judge:
             violation: gets the violation of each rule, (B, rules).
         """
         holds = np.empty(len(samples), dtype=np.bool_)
-        judge(
+        kernels.judge(
             *(self._block.words, samples, instance.bound, instance.varying, instance.active),
             *(active, y, tolerance, assignment, violation, holds),
         )
         return holds
+
+
+def judge(
+    rules: Rules,
+    x: Array,
+    instance: Instance | None,
+    answer: Answer,
+    samples: Array,
+    tol: float,
+    *,
+    violation: Array | None = None,
+) -> Array:
+    """Which samples satisfy the rules; notes which disjuncts hold, and RELAXED where not.
+
+    Args:
+        rules: the rules.
+        x: inputs, (B, p).
+        instance: the rules of the batch; None where nobody has them.
+        answer: the points, written into.
+        samples: those to look at.
+        tol: a rule, a row or a bound holds within this.
+        violation: gets the violation of each rule where the rules are plain, (B, rules).
+    """
+    if not len(samples):
+        return np.zeros(0, dtype=bool)
+    if rules.is_plain and instance is not None and kernels.AVAILABLE:
+        measured = np.empty(answer.active.shape) if violation is None else violation
+        held = rules.cache[Judge](
+            *(samples, instance, answer.active, answer.y, tol, answer.assignment, measured)
+        )
+        answer.status[samples[~held]] = Status.RELAXED
+        return held
+    batch = Batch.of_arrays(x[samples], answer.y[samples])
+    holds = existence.satisfied(rules, batch, tol).numpy()
+    answer.status[samples[~holds]] = Status.RELAXED
+    if violation is not None and rules.is_plain:
+        violation[samples] = existence.measure(rules, batch)[0].numpy()
+    for group, look in ((samples[holds], existence.holding), (samples[~holds], existence.each)):
+        if len(group):
+            part = Batch.of_arrays(x[group], answer.y[group])
+            answer.assignment[group] = look(rules, part, tol).astype(np.int8)
+    return holds
 
 
 def _ragged(lists: Iterable[Iterable[int]]) -> tuple[Array, Array]:

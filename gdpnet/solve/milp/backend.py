@@ -125,7 +125,9 @@ class MILP(Backend):
         """Which samples pass unchanged, bool `usable`; notes which disjuncts hold there."""
         rules, settings = request.rules, request.settings
         batch = Batch.of_arrays(request.x[usable], request.yhat[usable])
-        holds = existence.satisfied(rules, batch, acceptance(rules, settings)).numpy()
+        holds = existence.satisfied(
+            rules, batch, settings.tolerance * rules.cache[smallest_row]
+        ).numpy()
         holds &= (batch.y.numpy() == whole_outputs(rules, batch.y.numpy())).all(1)
         accepted = usable[holds]
         if len(accepted):
@@ -135,22 +137,16 @@ class MILP(Backend):
         return np.asarray(holds)
 
 
-def acceptance(rules: Rules, settings: Settings) -> float:
-    """The tolerance of a prediction that passes, in terms of `max(1, |b|, max|a|)` of a row.
-
-    It is meant relative to `max(|b|, max|a|)`, or a rule in small units would always hold.
-    """
-    return settings.tolerance * rules.cached(_smallest_row)
-
-
-def _smallest_row(rules: Rules) -> float:
-    return float(smallest_row(rules.data))
+def integer_outputs(rules: Rules) -> Array | None:
+    """Which outputs are integers, (d,) bool; None where none is."""
+    integer = np.array([column.integer for column in rules.data.columns[: rules.data.outputs]])
+    return integer if integer.any() else None
 
 
 def whole_outputs(rules: Rules, y: Array, within: float = np.inf) -> Array:
     """Outputs, whole where they must be and are as near to it as `within`."""
-    integer = [column.integer for column in rules.data.columns[: rules.data.outputs]]
-    if not any(integer):
+    integer = rules.cache[integer_outputs]
+    if integer is None:
         return y
     whole = np.rint(y)
     return np.where(integer & (np.abs(y - whole) <= within), whole, y)

@@ -97,7 +97,7 @@ class RulesAtSample:
         matrix, bound = self.matrix * self.unit[:, None], self.bound.copy()
         stepping = [
             (i, step)
-            for i, step in self.rules.cached(_steps)
+            for i, step in self.rules.cache[_steps]
             if integer[self.matrix[i] != 0.0].all()
         ]
         round_to_steps([(i, step) for i, step in stepping if not self.equality[i]], bound)
