@@ -48,7 +48,9 @@ class _Teller:
         self.values = rules.evaluate(self.x).rows
         # A vertex of the exact engine comes with its multipliers, other answers do not.
         self.known = (answer.status == Status.PROJECTED) & (answer.solver == 1)
-        self.tight = [each.reshape(len(self.y), -1).cpu().numpy() for each in p.info.tight]
+        self.tight = [
+            each.reshape(len(self.y), each.shape[-1]).cpu().numpy() for each in p.info.tight
+        ]
         self.rule_of = {
             row: r
             for r, rule in enumerate(rules.data.rules)

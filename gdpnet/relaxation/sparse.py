@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gdpnet.extras import need
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.relaxation.rows import RowBuilder, Value
@@ -128,7 +129,8 @@ class SparseProgram(ABC):
         return Value(moving=((place, 1.0),))
 
     def _compress(self, rows: RowBuilder, lower: Sequence[float], upper: Sequence[float]) -> None:
-        from scipy.sparse import coo_array  # late: its import takes a while
+        need("scipy", None, "Relaxations written out need")  # late: its import takes a while
+        from scipy.sparse import coo_array
 
         self.names = rows.names
         self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)

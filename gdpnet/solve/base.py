@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -278,9 +279,10 @@ class Backend(ABC):
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return self.name if not vars(self) else f"{type(self).__name__}({_options(self)})"
-
-
-def _options(backend: Backend) -> str:
-    shown: dict[str, Any] = {k: v for k, v in vars(backend).items() if not k.startswith("_")}
-    return ", ".join(f"{key}={value!r}" for key, value in shown.items())
+        usual = signature(type(self)).parameters
+        options = [
+            f"{key}={value!r}"
+            for key, value in vars(self).items()
+            if key in usual and value != usual[key].default
+        ]
+        return f"{type(self).__name__}({', '.join(options)})"

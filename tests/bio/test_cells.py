@@ -277,7 +277,11 @@ def test_keywords_are_those_of_project() -> None:
     )
     x = MARKER_RULES.expression(adata)
     expected = gdpnet.project(
-        MARKER_RULES.rules, proba(), x, on_conflict="nearest", tie="least_norm"
+        MARKER_RULES.rules,
+        proba(),
+        x,
+        on_conflict="nearest",
+        solver=gdpnet.solve.Exact(tie="least_norm"),
     )
     np.testing.assert_array_equal(adata.obsm["gdpnet_proba"].to_numpy(), expected.y.numpy())
     with pytest.raises(ConflictError, match="contradict"):

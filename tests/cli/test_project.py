@@ -185,7 +185,7 @@ def test_bad_targets_and_options(model: Path, source: Path, tmp_path: Path) -> N
         (source / "out.csv", [], "is no folder"),
         (tmp_path / "out.csv", ["--relaxation", "hull"], "'hull' is none that is known"),
         (tmp_path / "out.csv", ["--solver", "cplex"], "'cplex'"),
-        (tmp_path / "out.csv", ["--relaxation", "cnf", "--solver", "exact"], "'exact' solves"),
+        (tmp_path / "out.csv", ["--relaxation", "cnf", "--solver", "exact"], "Exact() solves"),
     ):
         result = run("project", model, source, target, *more)
         assert result.exit_code == 2, result.output

@@ -28,7 +28,14 @@ VERTICES, REGULARISED = 1e-4, 1e-3
     ("keywords", "tolerance", "models", "smooth", "through_x"),
     [
         pytest.param(VERTEX, VERTICES, 400, 2000, 800, id="vertex"),
-        pytest.param(VERTEX | {"tie": "least_norm"}, VERTICES, 200, 1000, 400, id="least norm"),
+        pytest.param(
+            VERTEX | {"solver": gdpnet.solve.Exact(tie="least_norm")},
+            VERTICES,
+            200,
+            1000,
+            400,
+            id="least norm",
+        ),
         pytest.param(QP, REGULARISED, 15, 80, 40, id="qp"),
         pytest.param(VERTEX | {"relaxation": "cnf"}, VERTICES, 100, 500, 250, id="vertex, cnf"),
         pytest.param(QP | {"relaxation": "cnf"}, REGULARISED, 150, 900, 600, id="qp, cnf"),
@@ -97,7 +104,7 @@ def test_a_whole_number_that_tight_rows_determine_rests() -> None:
     yhat, x = torch.tensor([[1.2, -0.5]]), torch.tensor([[2.0]], dtype=torch.float64)
     p = gdpnet.project(rules, yhat, x.clone().requires_grad_(), gradient="vertex")
     assert p.y.tolist() == [[2.0, 0.0]]
-    ((_, detail),) = p._results.dictionaries().parts
+    ((_, detail),) = p.answer.linearisation.dictionaries().parts
     assert detail.column_state[0, 0] == DETERMINED
     below = (p.y.detach() - gdpnet.project(rules, yhat, x - 1e-5).y) / 1e-5
     assert of_inputs(rules, [1.2, -0.5], 2.0, gradient="vertex") == pytest.approx(below[0].tolist())

@@ -16,6 +16,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.lp.program import Outcome
+from gdpnet.solve import Answer, Request, Settings
 from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.study._models import load_model
@@ -156,7 +157,7 @@ def test_least_norm_has_a_derivative_of_its_own(weights) -> None:
     rules = simplex()
     generator = torch.Generator().manual_seed(3)
     yhat = torch.rand(400, 6, dtype=torch.float64, generator=generator).softmax(1)
-    keywords = {"tie": "least_norm", "weights": weights}
+    keywords = {"solver": gdpnet.solve.Exact(tie="least_norm"), "weights": weights}
     found = jacobian(rules, yhat, gradient="vertex", **keywords)
     expected, smooth = differences(rules, yhat, **keywords)
     assert smooth.float().mean() > 0.9
@@ -255,7 +256,11 @@ def test_gradcheck_of_the_regularised_map(seed, relaxation) -> None:
     yhat = torch.from_numpy(rng.uniform(-2, 2, (6, 3))).requires_grad_()
     x = torch.from_numpy(rng.uniform(0.3, 1.5, (6, 2))).requires_grad_()
     layer = gdpnet.ProjectionLayer(
-        rules, relaxation, gradient=gdpnet.QP(0.1), forward="qp", on_conflict="raise"
+        rules,
+        relaxation=relaxation,
+        gradient=gdpnet.QP(0.1),
+        forward="qp",
+        on_conflict="raise",
     )
     assert (layer.project(yhat, x).distance > 0.0).any()
     # An interior-point method stops at about 1e-7: differences need a longer step over that.
@@ -314,7 +319,7 @@ def apart() -> gdpnet.RuleModel:
 def test_what_the_engine_left_to_milp_has_the_gradient_of_its_vertex() -> None:
     rules = apart()
     yhat = torch.tensor([[1.0, 5.0, 9.0], [5.0, 5.1, 5.2]], dtype=torch.float64)
-    keywords = {"node_limit": 1, "gradient": "vertex"}
+    keywords = {"solver": gdpnet.solve.Exact(node_limit=1), "gradient": "vertex"}
     p = gdpnet.project(rules, yhat.clone().requires_grad_(), **keywords)
     assert p.info.solver == ["exact", "milp"]
     assert p.info.capped.tolist() == [False, False]
@@ -372,11 +377,11 @@ def test_a_point_of_milp_that_is_no_vertex_is_told_and_passes_its_gradient() -> 
     m.y = pyo.Var([0, 1], bounds=(0, 1))
     m.total = pyo.Constraint(expr=m.y[0] + m.y[1] <= 1)
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    inside = np.array([[0.5, 0.5]])  # as near as the two vertices
-    found = ActiveJacobian(
-        *(rules, np.zeros((1, 0)), np.array([[0.8, 0.8]]), inside),
-        *(np.zeros((1, 0), dtype=np.int8), np.array([0]), None),
-    )
+    nobody, settings = np.zeros(1, dtype=bool), Settings(weights=np.ones(2))
+    request = Request(rules, np.zeros((1, 0)), np.array([[0.8, 0.8]]), nobody, settings)
+    answer = Answer.passed(request, np.zeros((1, 0), dtype=bool), "milp")
+    answer.y[0], answer.status[0] = 0.5, gdpnet.Status.PROJECTED  # as near as the two vertices
+    found = ActiveJacobian(request, answer, np.array([0]))
     assert found.capped.tolist() == [True]
     assert found.answered.tolist() == [False]
     assert found.vjp(np.array([[1.0, 2.0]])).yhat.tolist() == [[1.0, 2.0]]

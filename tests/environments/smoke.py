@@ -89,8 +89,8 @@ MESSAGES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         "gdpnet.convexify needs pyomo, which is not installed. pip install pyomo",
     ),
     "scipy": (
-        lambda gdpnet, rules: gdpnet.project(rules, [[0.6, 0.1]], [[30.0]], relaxation="cnf"),
-        "Relaxations need scipy, which is not installed. pip install scipy",
+        lambda gdpnet, rules: gdpnet.project(rules, [[0.6, 0.1]], [[30.0]], solver="highs"),
+        "Relaxations written out need scipy, which is not installed. pip install scipy",
     ),
     "networkx": (
         lambda gdpnet, _: gdpnet.plan,

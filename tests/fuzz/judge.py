@@ -143,7 +143,8 @@ def _modes(name: str, seed: int, rules: gdpnet.RuleModel) -> Iterator[tuple[str,
     if name in _ROUNDED:
         return
     yield "exact", Check({"solver": "exact", "threads": 1, **limit}, _nearest_point)
-    yield "least_norm", Check({"tie": "least_norm", "threads": 1, **limit}, _nearest_point)
+    least_norm = {"solver": gdpnet.solve.Exact(tie="least_norm"), "threads": 1, **limit}
+    yield "least_norm", Check(least_norm, _nearest_point)
     if all(_hull_takes(column) for column in rules.data.columns):
         yield "cnf", Check({"relaxation": "cnf", "threads": 1}, _lower_bound)
     if name != "integers_1e12":  # violations are relative to 1e12 there, beyond HiGHS's digits

@@ -9,11 +9,11 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunct, Disjunction
-from tests.bank import BY_NAME
 
 import gdpnet
 from gdpnet.ir.data import Kind, Role, RuleData
 from gdpnet.relaxation import pyomo_model
+from gdpnet.testing import BY_NAME
 
 
 def kinds(data: RuleData) -> list[tuple[str, Kind, int]]:

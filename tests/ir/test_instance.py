@@ -12,7 +12,8 @@ import torch
 import gdpnet
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.tape import RuleTape, tape_of
+from gdpnet.ir.tape import compile_tape
+from gdpnet.kernels import Instructions
 from gdpnet.plan._sampled import Sampled
 from gdpnet.solve.exact.engine import ExactEngine
 from gdpnet.testing import BY_NAME, PROBLEMS, Problem
@@ -34,17 +35,17 @@ def test_the_kernel_says_what_torch_says(problem: Problem, monkeypatch: pytest.M
 
 def test_some_of_these_rules_have_a_tape() -> None:
     assert len(WITH_INPUTS) > 3
-    assert any(tape_of(problem.rules().data) is not None for problem in WITH_INPUTS)
+    assert any(compile_tape(problem.rules().data) is not None for problem in WITH_INPUTS)
 
 
 def test_evaluating_compiles_the_expressions_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
-    def counted(data: RuleData) -> RuleTape | None:
+    def counted(data: RuleData) -> Instructions | None:
         made.append(data)
-        return tape_of(data)
+        return compile_tape(data)
 
-    monkeypatch.setattr("gdpnet.ir.tape.tape_of", counted)
+    monkeypatch.setattr("gdpnet.ir.tape.compile_tape", counted)
     rules = WITH_INPUTS[0].rules()
     for _ in range(3):
         Instance.of(rules, np.ones((2, len(rules.input_names))))

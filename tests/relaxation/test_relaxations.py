@@ -171,7 +171,7 @@ def test_plans_and_combinations_without_meaning_are_refused() -> None:
         Plan.lexicographic(rules, 3)
     for keywords in (
         {"relaxation": "cnf", "solver": "exact"},
-        {"relaxation": "cnf", "tie": "least_norm"},
+        {"relaxation": "cnf", "solver": gdpnet.solve.Exact(tie="least_norm")},
         {"relaxation": "cnf", "strict": True},
         {"relaxation": "hull"},
         {"solver": "cplex"},

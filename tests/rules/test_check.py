@@ -8,10 +8,10 @@ from typing import Any
 import pyomo.environ as pyo
 import pytest
 from pyomo.gdp import Disjunct, Disjunction
-from tests.bank import PROBLEMS, Problem
 
 import gdpnet
 from gdpnet.errors import RuleError
+from gdpnet.testing import PROBLEMS, Problem
 from tests.rules import test_pyomo_models as pyomo_models
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pyomo.*")

@@ -16,9 +16,9 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunct, Disjunction, GDP_Error
-from tests.bank import BY_NAME
 
 import gdpnet
+from gdpnet.testing import BY_NAME
 
 ROOT = Path(__file__).parents[2]
 

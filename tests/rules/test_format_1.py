@@ -11,11 +11,11 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunction
-from tests.bank import BY_NAME, PROBLEMS
 
 import gdpnet
 from gdpnet.ir.data import Kind, Role, RuleData
 from gdpnet.study import load_model
+from gdpnet.testing import BY_NAME, PROBLEMS
 from tests.rules.test_files import MODELS, warm, with_function
 
 
@@ -107,7 +107,16 @@ def test_the_files_have_everything() -> None:
     assert any(condition.function for d in data for condition in d.conditions)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+FROZEN = [problem for problem in PROBLEMS if problem.name in FINGERPRINTS]
+
+
+def test_every_frozen_fingerprint_is_looked_at() -> None:
+    others = [name for name in FINGERPRINTS if name.startswith(("models/", "files/"))]
+    assert len(FROZEN) + len(others) == len(FINGERPRINTS)
+    assert len(FROZEN) > 50
+
+
+@pytest.mark.parametrize("problem", FROZEN, ids=lambda problem: problem.name)
 def test_fingerprints_of_the_bank(problem: Any) -> None:
     assert problem.rules().fingerprint == FINGERPRINTS[problem.name]
 

@@ -250,11 +250,12 @@ def test_what_the_search_had_proved_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     rules, yhat = packing(rectangles=9)
     best = gdpnet.project(rules, yhat).distance
 
-    def give_up(rules, x, yhat, samples, results, options, **keywords) -> None:
-        results.status[samples] = Status.LIMIT
-        results.value[samples] = 0.0
+    def give_up(request, samples, answer, backend, **keywords) -> np.ndarray:
+        answer.status[samples] = Status.LIMIT
+        answer.value[samples] = 0.0
+        return samples[:0]
 
-    monkeypatch.setattr("gdpnet.solve.exact.backend._milp.finish", give_up)
+    monkeypatch.setattr("gdpnet.solve.exact.backend.finish", give_up)
     p = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=300))
     limit = p.status == Status.LIMIT
     assert limit.any()

@@ -385,7 +385,7 @@ def test_the_node_limit_keeps_a_feasible_nearest_point() -> None:
     generator = np.random.default_rng(4)
     rules = simplex(random_groups(generator, 8, 5), 8)
     yhat = torch.softmax(torch.from_numpy(generator.normal(size=(30, 8))), 1).numpy()
-    answer = project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=2))
+    answer = project(rules, yhat, node_limit=2)
     assert (answer.flag == LIMITED).any()
     assert rules.satisfied(torch.from_numpy(answer.y), tol=1e-9).all()
     assert np.abs(np.abs(answer.y - yhat).sum(1) - answer.distance).max() <= 1e-9

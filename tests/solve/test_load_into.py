@@ -9,11 +9,11 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunct, Disjunction
-from tests.bank import PROBLEMS, Problem
 
 import gdpnet
 from gdpnet.errors import InputError
 from gdpnet.solve.status import Status
+from gdpnet.testing import PROBLEMS, Problem
 from tests.rules import test_pyomo_models as pyomo_models
 
 ANSWERED = (Status.SATISFIED, Status.PROJECTED, Status.LIMIT)

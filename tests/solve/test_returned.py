@@ -44,7 +44,8 @@ def integer(request: pytest.FixtureRequest) -> gdpnet.RuleModel:
 
 
 @pytest.mark.parametrize(
-    "keywords", [{}, {"tie": "least_norm"}, {"strict": True}, {"solver": "milp"}]
+    "keywords",
+    [{}, {"solver": gdpnet.solve.Exact(tie="least_norm")}, {"strict": True}, {"solver": "milp"}],
 )
 @pytest.mark.parametrize(
     "value",

@@ -191,8 +191,8 @@ def test_layers_go_forward_and_backward(there, number) -> None:
         np.testing.assert_allclose(found, wanted, atol=1e-7)
 
 
-def test_the_default_gradient_is_shown(there) -> None:
-    assert "gradient=StraightThrough(inward=True)" in there["repr"]
+def test_who_solves_is_shown(there) -> None:
+    assert "solver=MILP()" in there["repr"]
 
 
 def test_what_needs_numba_is_refused_when_the_layer_is_made(there) -> None:

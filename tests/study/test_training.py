@@ -291,8 +291,9 @@ class Uniform(torch.nn.Module):
         return x.new_full((len(x), 3), 1 / 3)
 
 
+LEAST_NORM = {"relaxation": "dnf", "solver": gdpnet.solve.Exact(tie="least_norm")}
 METHODS = {
-    "least-norm": Method("least-norm", projection={"relaxation": "dnf", "tie": "least_norm"}),
+    "least-norm": Method("least-norm", projection=LEAST_NORM),
     "rules-only": Method("rules-only", projection={"relaxation": "dnf"}, network=Uniform),
 }
 

@@ -76,7 +76,7 @@ class Exact(Backend):
     Example:
         >>> import gdpnet
         >>> gdpnet.solve.Exact(tie="least_norm")
-        Exact(tie='least_norm', node_limit=100000)
+        Exact(tie='least_norm')
     """
 
     capabilities = Capabilities(linearisation=True, strict=True)
