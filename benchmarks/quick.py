@@ -77,7 +77,7 @@ def _layer_calls(problem: Problem) -> dict[str, Timed]:
     least = gdpnet.ProjectionLayer(
         rules, gradient="vertex", solver=gdpnet.solve.Exact(tie="least_norm"), threads=1
     )
-    cnf = gdpnet.ProjectionLayer(rules, "cnf", gradient="vertex", threads=1)
+    cnf = gdpnet.ProjectionLayer(rules, relaxation="cnf", gradient="vertex", threads=1)
     one_x, one_yhat = x[:1].clone(), yhat[:1].clone()
     return {
         "kernel": lambda: engine.project(Instance.of(rules, x.numpy()), yhat.numpy(), options),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gdpnet.cli._common import Model, errors_as_text, progress_bar, refuse_unwritable
+from gdpnet.solve import names
 
 
 class OnConflict(StrEnum):
@@ -37,9 +38,7 @@ def project(
         str,
         typer.Option(help="cnf, pdnf:K, plan:BUDGET, adaptive or dnf; see gdpnet compare --help."),
     ] = "dnf",
-    solver: Annotated[
-        str, typer.Option(help="auto, exact, milp, extended, highs or gurobi.")
-    ] = "auto",
+    solver: Annotated[str, typer.Option(help=f"auto, {', '.join(names())}.")] = "auto",
     prefix: Annotated[
         str,
         typer.Option(help="Stands before the outputs' names in the columns of predictions."),

@@ -6,3 +6,6 @@
 | `highs`, `gurobi` | the solvers |
 | `clock` | limits of time, and solvers that run where they can be called off |
 """
+
+NAMES = {"highs": "HiGHS", "gurobi": "Gurobi"}
+"""Solvers as their makers write them."""

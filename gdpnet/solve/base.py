@@ -258,6 +258,11 @@ class Backend(ABC):
     def name(self) -> str:
         """What `info.solver` calls it."""
 
+    @property
+    def description(self) -> str:
+        """How it solves, for readers of a table, as the end of a sentence."""
+        return f"solved by {self!r}"
+
     def available(self) -> str | None:
         """Why it cannot be used here, in one sentence that says what to do; None where it can."""
         return None

@@ -10,17 +10,9 @@ from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
 from gdpnet.plan.planner import choose
 from gdpnet.relaxation.plan import Plan
+from gdpnet.solve import Backend, Exact, Extended, backend_of, names
 
 _NUMBERED = {"pdnf": "K", "plan": "BUDGET"}
-
-_SOLVED_BY = {
-    "exact": "the exact engine searches it without writing it down",
-    "milp": "a mixed-integer program by HiGHS",
-    "milp:gurobi": "a mixed-integer program by Gurobi",
-    "extended": "written out, solved by gdpnet's dense simplex",
-    "highs": "written out, solved by HiGHS",
-    "gurobi": "written out, solved by Gurobi",
-}
 
 
 @dataclass(frozen=True)
@@ -50,16 +42,16 @@ class Relaxation:
         return self.kind
 
     @property
-    def finisher(self) -> str:
-        """The solver, by its name."""
+    def backend(self) -> Backend:
+        """Who solves it."""
         if self.solver != "auto":
-            return self.solver
-        return "exact" if self.kind == "dnf" else "extended"
+            return backend_of(self.solver)
+        return Exact() if self.kind == "dnf" else Extended()
 
     @property
     def written_out(self) -> bool:
         """Whether a linear program is made."""
-        return self.finisher in ("extended", "highs", "gurobi")
+        return self.backend.capabilities.relaxations
 
     def describe(self, plan: Plan | None = None) -> str:
         """One sentence for a reader who meets it first.
@@ -83,7 +75,7 @@ class Relaxation:
             "adaptive": "CNF, then basic steps on what is broken, sample by sample, until all hold",
             "dnf": "all rules that hang together merged, which is exact",
         }[self.kind]
-        return f"{what}; {_SOLVED_BY[self.finisher]}"
+        return f"{what}; {self.backend.description}"
 
 
 def usual_relaxations(rules: RuleModel) -> list[Relaxation]:
@@ -129,8 +121,8 @@ def parse(asked: str | Plan, rules: RuleModel) -> Relaxation:
             )
         number, rest = int(rest[0]), rest[1:]
     solver = ":".join(rest) if rest else "auto"
-    known = ["auto", *_SOLVED_BY]
-    known = [name for name in known if kind == "dnf" or not name.startswith(("exact", "milp"))]
+    able = (s for s in names() if kind == "dnf" or backend_of(s).capabilities.relaxations)
+    known = ["auto", *able]
     if solver not in known:
         raise InputError(
             f"relaxations: {asked!r} names the solver {solver!r}; expected one of "

@@ -81,6 +81,7 @@ class Exact(Backend):
 
     capabilities = Capabilities(linearisation=True, strict=True)
     name = "exact"
+    description = "the exact engine searches it without writing it down"
 
     def __init__(self, *, tie: str = "first", node_limit: int = NODE_LIMIT) -> None:
         check_choice("Exact: tie", tie, ("first", "least_norm"))

@@ -19,7 +19,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
-from gdpnet.lp import gurobi, highs
+from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
@@ -81,6 +81,12 @@ class Extended(Backend):
     def name(self) -> str:
         """What `info.solver` calls it."""
         return "extended" if self.solver == _OWN else self.solver
+
+    @property
+    def description(self) -> str:
+        """How it solves."""
+        solver = "gdpnet's dense simplex" if self.solver == _OWN else NAMES[self.solver]
+        return f"written out, solved by {solver}"
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""

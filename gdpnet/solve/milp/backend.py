@@ -15,7 +15,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
-from gdpnet.lp import gurobi, highs
+from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
 from gdpnet.solve import existence
@@ -101,6 +101,11 @@ class MILP(Backend):
     def name(self) -> str:
         """What `info.solver` calls it."""
         return "milp" if self.solver == "highs" else f"milp:{self.solver}"
+
+    @property
+    def description(self) -> str:
+        """How it solves."""
+        return f"a mixed-integer program by {NAMES[self.solver]}"
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
