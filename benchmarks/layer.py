@@ -98,7 +98,9 @@ def relaxations() -> None:
         ("dnf", "dnf"),
     ):
         for gradient in ("vertex", "qp"):
-            layer = gdpnet.ProjectionLayer(rules, relaxation, gradient=gradient, threads=1)
+            layer = gdpnet.ProjectionLayer(
+                rules, relaxation=relaxation, gradient=gradient, threads=1
+            )
             forward = seconds(lambda layer=layer: layer(leaf, x)) / 256
             both = seconds(lambda layer=layer: layer(leaf, x).backward(ones)) / 256
             print(
@@ -131,8 +133,12 @@ def beside_cvxpylayers() -> None:
             ("cnf", "cnf", [[r] for r in on]),
             ("dnf", "dnf", [on]),
         ):
-            ours = gdpnet.ProjectionLayer(rules, relaxation, gradient=gdpnet.QP(1e-2), threads=1)
-            vertex = gdpnet.ProjectionLayer(rules, relaxation, gradient="vertex", threads=1)
+            ours = gdpnet.ProjectionLayer(
+                rules, relaxation=relaxation, gradient=gdpnet.QP(1e-2), threads=1
+            )
+            vertex = gdpnet.ProjectionLayer(
+                rules, relaxation=relaxation, gradient="vertex", threads=1
+            )
             point = gdpnet.ProjectionLayer(
                 rules, relaxation, gradient=gdpnet.QP(1e-2), forward="qp", threads=1
             )

@@ -99,7 +99,7 @@ def _without(layer: gdpnet.ProjectionLayer, yhat: torch.Tensor, x: torch.Tensor)
 
 
 def _free_call(problem: Problem, relaxation: str = "dnf") -> Timed:
-    layer = gdpnet.ProjectionLayer(rules_of(problem.source), relaxation, threads=1)
+    layer = gdpnet.ProjectionLayer(rules_of(problem.source), relaxation=relaxation, threads=1)
     x, yhat = (torch.from_numpy(v.copy()) for v in (problem.random.x, problem.random.yhat))
     return lambda: _without(layer, yhat, x)
 
