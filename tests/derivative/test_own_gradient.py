@@ -1,4 +1,4 @@
-"""docs/own_gradient.md: gradients of one's own, alone, mixed, and refused where they cannot be had."""
+"""docs/own_gradient.md: gradients of one's own, alone, mixed, and refused where there are none."""
 
 from __future__ import annotations
 

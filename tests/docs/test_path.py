@@ -1,4 +1,4 @@
-"""docs/path.md tells the way that calls really go, and its picture the rooms that imports keep to."""
+"""docs/path.md tells the way that calls really go, its picture the rooms that imports keep to."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_the_picture_has_the_files_of_the_page(tool: Any) -> None:
 def test_every_room_is_a_line_of_the_picture(tool: Any) -> None:
     package = Path(gdpnet.__file__).parent
     rooms = {path.stem for path in package.iterdir() if path.name[0] not in "_."} - {"py"}
-    assert {f"gdpnet.{room}" for room in rooms} == {room for line in tool["layers"]() for room in line}
+    assert {f"gdpnet.{room}" for room in rooms} == {
+        room for line in tool["layers"]() for room in line
+    }
 
 
 def test_it_is_drawn_anew_as_it_is(tool: Any, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyomo.environ as pyo
@@ -22,11 +21,11 @@ TestEnumerationWithDerivative = PAGE["TestEnumerationWithDerivative"]
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> str:
     """A name that is gone afterwards."""
     monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
     register("counted", lambda: Enumeration(most=7))
-    yield "counted"
+    return "counted"
 
 
 @pytest.fixture
@@ -92,10 +91,12 @@ def test_an_unknown_name_is_refused_with_all_that_are_known(
 def test_what_is_not_available_says_why(rules: gdpnet.RuleModel) -> None:
     class Elsewhere(Enumeration):
         def available(self) -> str:
-            return "Elsewhere needs the package nowhere, which is not installed. Use solver='exact'."
+            return (
+                "Elsewhere needs the package nowhere, which is not installed. Use solver='exact'."
+            )
 
     for build in (gdpnet.project, gdpnet.ProjectionLayer):
-        with pytest.raises(SolverError, match="^Elsewhere needs the package nowhere"):
+        with pytest.raises(SolverError, match=r"^Elsewhere needs the package nowhere"):
             build(rules, *([[4.5]] if build is gdpnet.project else []), solver=Elsewhere())
 
 
