@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,20 @@ def python_blocks(text: str) -> list[str]:
     ]
 
 
-PAGES = {
-    str(page.relative_to(ROOT)): blocks
+def run_page(page: str) -> dict[str, Any]:
+    """Run the blocks of a page one after the other, and return the names they leave behind."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in python_blocks(text):
+        exec(compile(block, str(ROOT / page), "exec"), namespace)
+    return namespace
+
+
+PAGES = [
+    str(page.relative_to(ROOT))
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if (blocks := python_blocks(page.read_text(encoding="utf-8")))
-}
+    if python_blocks(page.read_text(encoding="utf-8"))
+]
 
 
 def test_blocks_are_found_with_their_line_numbers() -> None:
@@ -36,6 +46,4 @@ def test_pages_are_found() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in PAGES[page]:
-        exec(compile(block, str(ROOT / page), "exec"), namespace)
+    run_page(page)

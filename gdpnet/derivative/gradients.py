@@ -311,8 +311,8 @@ class Derivative:
                 f"The gradient passes {np.count_nonzero(identity)} of the {len(identity)} samples "
                 "of a batch unchanged, as 'straight_through' would: a fallback solved them, of "
                 "which no derivative is known (info.identity tells which, info.solver who solved "
-                "them). A larger node_limit or time_limit lets the exact engine finish more. "
-                "This is told once for these rules.",
+                "them). A larger time_limit, or node_limit of gdpnet.solve.Exact, lets the engine "
+                "finish more. This is told once for these rules.",
                 IdentityGradientWarning,
                 stacklevel=2,
             )

@@ -1,7 +1,7 @@
 """How far outputs are from satisfying the rules, for a batch at once.
 
 The residuals here are those of rows without auxiliaries, and of disjuncts taken one rule at a
-time. What needs a search (auxiliaries, logic over indicators) is in `solve/_existence.py`.
+time. What needs a search (auxiliaries, logic over indicators) is in `solve/existence.py`.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 | module | what is in it |
 |---|---|
-| `_region` | `plot_region`: where rules hold in the plane of two outputs, and its relaxations |
+| `region` | `plot_region`: where rules hold in the plane of two outputs, and its relaxations |
 | `_lifted` | `plot_lifted`: one output and its distance: what the layer minimises over |
 | `_rule_graph` | `plot_rule_graph`: which rules interact |
 | `_sizes` | `plot_sizes`: how the program grows with basic steps |
 | `_satisfaction` | `plot_satisfaction`: how often predictions satisfy each rule |
 | `_sets`, `_polygons` | what is drawn: sets of points at one input, and their exact polygons |
-| `_style` | colours, hatches and axes that all of them share |
+| `style` | colours, hatches and axes that all of them share |
 """
 
 from gdpnet.plot._lifted import plot_lifted

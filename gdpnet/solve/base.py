@@ -160,7 +160,8 @@ class Answer(NamedTuple):
         solvers: names, "none" being the first.
         auxiliaries: (B, n - d), NaN where they are not known.
         linearisation: the derivative at these very points, or None.
-        notes: more about samples, (B, ...) each, that `Projection.info` shows by name.
+        notes: more about samples, (B, ...) each; `Projection.info` shows those whose names it
+            knows, `Projection.answer` has all.
     """
 
     y: Array

@@ -12,7 +12,7 @@ _BACKENDS: dict[str, Callable[[], Backend]] = {}
 
 
 def register(name: str, make: Callable[[], Backend]) -> None:
-    """Give a backend a name that `solver=` takes, here and in the command line.
+    """Give a backend a name that `solver=` takes, and `gdpnet project --solver`.
 
     Args:
         name: the name; one that is taken is replaced.

@@ -41,7 +41,7 @@ _MESSAGES = {
     ),
     Status.LIMIT: (
         "the output satisfies the rules but is not proved to be the nearest: a limit was reached, "
-        "raise node_limit or time_limit"
+        "raise time_limit, or node_limit of gdpnet.solve.Exact"
     ),
     Status.ERROR: (
         "the sample could not be used: NaN or infinity in it, or no output of its type beside the "

@@ -21,6 +21,7 @@ import gdpnet
 import gdpnet.errors
 from gdpnet.errors import MissingPackageError
 from gdpnet.lp import gurobi
+from gdpnet.solve import registry
 from gdpnet.study import load_model
 
 ROOT = Path(__file__).parents[2]
@@ -280,6 +281,22 @@ def solver_of_another_relaxation() -> None:
     gdpnet.project(hot_rules(), YHAT, X, relaxation="cnf", solver="exact")
 
 
+def unknown_solver() -> None:
+    with pytest.MonkeyPatch.context() as patch:  # without names that other tests registered
+        names = ("exact", "extended", "highs", "gurobi", "milp", "milp:gurobi")
+        known = {name: registry._BACKENDS[name] for name in names}
+        patch.setattr(registry, "_BACKENDS", known)
+        gdpnet.project(hot_rules(), YHAT, X, solver="cplex")
+
+
+class PointsOnly(gdpnet.solve.MILP):
+    capabilities = gdpnet.solve.Capabilities()
+
+
+def solver_without_a_derivative() -> None:
+    gdpnet.ProjectionLayer(hot_rules(), gradient="vertex", solver=PointsOnly())
+
+
 def strict_of_another_solver() -> None:
     gdpnet.project(hot_rules(), YHAT, X, solver="milp", strict=True)
 
@@ -413,7 +430,7 @@ def traced() -> None:
 def no_numba_for_a_gradient() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gdpnet.kernels.AVAILABLE", False)
-        gdpnet.ProjectionLayer(gap_rules(), gradient="vertex")
+        gdpnet.ProjectionLayer(gap_rules(), gradient="qp")
 
 
 def twice_differentiated() -> None:
@@ -455,6 +472,8 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.InputError, unknown_choice),
     (gdpnet.errors.InputError, unknown_gradient),
     (gdpnet.errors.InputError, solver_of_another_relaxation),
+    (gdpnet.errors.InputError, unknown_solver),
+    (gdpnet.errors.InputError, solver_without_a_derivative),
     (gdpnet.errors.InputError, strict_of_another_solver),
     (gdpnet.errors.InputError, bad_weights),
     (gdpnet.errors.InputError, other_checkpoint),
@@ -478,57 +497,6 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
     (MissingPackageError, no_torchmetrics),
     (MissingPackageError, no_matplotlib),
-    (gdpnet.errors.RuleError, not_linear),
-    (gdpnet.errors.RuleError, condition_on_an_output),
-    (gdpnet.errors.RuleError, condition_without_effect),
-    (gdpnet.errors.RuleError, immutable_input),
-    (gdpnet.errors.RuleError, integer_without_bounds),
-    (gdpnet.errors.RuleError, shared_disjunct),
-    (gdpnet.errors.RuleError, idle_disjunct),
-    (gdpnet.errors.RuleError, unknown_component),
-    (gdpnet.errors.RuleError, unexpanded_arc),
-    (gdpnet.errors.RuleError, transformed),
-    (gdpnet.errors.RuleError, deep_expression),
-    (gdpnet.errors.RuleError, strict_relation),
-    (gdpnet.errors.RuleError, negated_equality),
-    (gdpnet.errors.RuleError, python_or),
-    (gdpnet.errors.RuleError, function_condition_not_saved),
-    (gdpnet.errors.RuleError, damaged_file),
-    (gdpnet.errors.RuleError, hull_without_bounds),
-    (gdpnet.errors.RuleError, too_many_products),
-    (gdpnet.errors.RuleError, unknown_rule_in_plan),
-    (gdpnet.errors.RuleError, plan_with_whole_numbers),
-    (gdpnet.errors.InputError, missing_x),
-    (gdpnet.errors.InputError, wrong_width),
-    (gdpnet.errors.InputError, missing_dimension),
-    (gdpnet.errors.InputError, integers),
-    (gdpnet.errors.InputError, not_a_number),
-    (gdpnet.errors.InputError, unusable_coefficient),
-    (gdpnet.errors.InputError, nothing_to_load),
-    (gdpnet.errors.InputError, unknown_choice),
-    (gdpnet.errors.InputError, unknown_gradient),
-    (gdpnet.errors.InputError, solver_of_another_relaxation),
-    (gdpnet.errors.InputError, strict_of_another_solver),
-    (gdpnet.errors.InputError, bad_weights),
-    (gdpnet.errors.InputError, other_checkpoint),
-    (gdpnet.errors.InputError, which_columns),
-    (gdpnet.errors.InputError, traced),
-    (gdpnet.errors.InputError, not_the_nearest),
-    (gdpnet.errors.ConflictError, contradiction),
-    (gdpnet.errors.ConflictError, contradictory_globals),
-    (gdpnet.errors.ConflictError, contradictory_program),
-    (gdpnet.errors.SolverError, gurobi_too_small),
-    (gdpnet.errors.SolverError, no_numba),
-    (gdpnet.errors.SolverError, no_numba_for_a_gradient),
-    (gdpnet.errors.SolverError, certificate_too_large),
-    (gdpnet.errors.ModelFileError, no_file),
-    (gdpnet.errors.ModelFileError, no_build),
-    (gdpnet.errors.ModelFileError, builds_a_pyomo_model),
-    (gdpnet.errors.ConflictWarning, nothing_to_break),
-    (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
-    (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),
-    (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
-    (ImportError, no_torchmetrics),
     (RuntimeError, twice_differentiated),
 ]
 

@@ -36,7 +36,7 @@ def test_the_pbmc_page_has_the_means_of_its_results() -> None:
 
 
 def test_scripts_and_results_do_not_live_in_docs() -> None:
-    kept = {".md", ".png", ".css", ".js"}
+    kept = {".md", ".png", ".svg", ".css", ".js"}
     found = [file for file in (ROOT / "docs").rglob("*") if file.is_file()]
     strays = [f for f in found if f.suffix not in kept and "tools" not in f.relative_to(ROOT).parts]
     assert not strays

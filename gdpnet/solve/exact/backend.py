@@ -70,8 +70,8 @@ class Exact(Backend):
             `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
             every nearest point is one of many, and the vertex takes from few coordinates what the
             least norm takes evenly from all. `info.least_norm` tells where it is proved.
-        node_limit: nodes of the search for a sample; what is not finished by then goes to MILP
-            (`info.solver` tells).
+        node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
+            by then goes to MILP (`info.solver` tells).
 
     Example:
         >>> import gdpnet

@@ -60,10 +60,11 @@ class Extended(Backend):
     """Linear programs in copies of y: the extended formulation of CNF, partial DNF or DNF.
 
     Args:
-        solver: `"simplex"`: gdpnet's own, or where a program is large HiGHS on a compact form of
-            it. `"highs"`: HiGHS on the program that the Pyomo chain writes, kept, with coefficients
-            changed in place; `"gurobi"` likewise. Those two start from the last basis, so where
-            several points are equally near, which one they give may depend on the samples before.
+        solver: `"simplex"` (default): gdpnet's own, or where a program is large HiGHS on a compact
+            form of it. `"highs"`: HiGHS on the program that the Pyomo chain writes, kept, with
+            coefficients changed in place; `"gurobi"` likewise. Those two start from the last basis,
+            so where several points are equally near, which one they give may depend on the samples
+            before.
 
     Example:
         >>> import gdpnet
