@@ -74,7 +74,7 @@ def plot_lifted(
 
     terms = here.lifted_terms(start)
     hull = here.lifted(relaxation, start)
-    _draw_sets(ax, terms, hull, name_of(relaxation))
+    _draw_sets(ax, terms, hull, name_of(relaxation, rules))
     holds = bool(rules.satisfied(batch.y, batch.x))
     _draw_line(ax, here, terms, hull, _alone(start, hull, holds))
     name = rules.output_names[0]

@@ -31,14 +31,13 @@ Array = np.ndarray
 Relaxation = str | Plan
 
 
-def name_of(relaxation: Any) -> str:
+def name_of(relaxation: Relaxation, rules: RuleModel) -> str:
     """What a relaxation is called in a picture."""
-    if isinstance(relaxation, str) and relaxation in ("cnf", "dnf"):
-        return relaxation.upper()
-    if isinstance(relaxation, Plan):
-        merged = ["+".join(cluster) for cluster in relaxation.clusters if len(cluster) > 1]
-        return f"pDNF {', '.join(merged)}" if merged else "CNF"
-    raise InputError(f"relaxation: expected 'cnf', 'dnf' or a Plan, got {relaxation!r}.")
+    plan = Plan.of(relaxation, rules)
+    if plan is None:
+        return "DNF"
+    merged = ["+".join(cluster) for cluster in plan.clusters if len(cluster) > 1]
+    return f"pDNF {', '.join(merged)}" if merged else "CNF"
 
 
 class RulesAt:
@@ -190,12 +189,7 @@ class RulesAt:
 
     def _program(self, relaxation: Relaxation) -> RelaxationProgram | None:
         """The linear program that `gdpnet.convexify` gives; None where nothing is left of it."""
-        name_of(relaxation)
-        plan = relaxation if isinstance(relaxation, Plan) else None
-        if relaxation == "cnf":
-            plan = Plan.cnf()
-        if plan is not None:
-            plan.indices(self.rules)
+        plan = Plan.of(relaxation, self.rules)
         number = self._layouts.planned(plan, np.array(self._applies), pruned=False)
         return None if self._layouts.contradictory[number] else self._written(number)
 

@@ -87,7 +87,7 @@ def plot_region(
     here = RulesAt(rules, x)
     pair = pair_of(rules, outputs)
     here.refuse_unbounded(pair)
-    names = _relaxations(relaxation)
+    names = _relaxations(relaxation, rules)
     arrows = _project(here, yhat, names)
     values = _others(rules, pair, at, arrows)
     ax = axes_of(ax, (6.6, 6.4))
@@ -134,13 +134,13 @@ def pair_of(rules: RuleModel, outputs: Any) -> tuple[int, int]:
     return one, other
 
 
-def _relaxations(relaxation: Any) -> dict[str, Relaxation]:
+def _relaxations(relaxation: Any, rules: RuleModel) -> dict[str, Relaxation]:
     if relaxation is None:
         return {}
     several = [relaxation] if isinstance(relaxation, (str, Plan)) else relaxation
     if not isinstance(several, Sequence):
-        name_of(relaxation)  # raises
-    return {name_of(one): one for one in several}
+        name_of(relaxation, rules)  # raises
+    return {name_of(one, rules): one for one in several}
 
 
 @dataclass(frozen=True)

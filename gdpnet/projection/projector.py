@@ -16,7 +16,7 @@ from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import arrays_of, as_batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
-from gdpnet.projection import after
+from gdpnet.projection import postprocessing
 from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
@@ -185,6 +185,11 @@ class Projector:
         if norm not in can.norms:
             known = ", ".join(map(repr, sorted(can.norms)))
             raise InputError(f"norm: solver {self.backend!r} knows {known}, got {norm!r}.")
+        if on_conflict == "nearest" and not can.nearest:
+            raise InputError(
+                f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
+                "'raise', or another solver."
+            )
         if strict and not can.strict:
             reason = kernels.unavailable("strict=True", "strict=False")
             if reason is not None:
@@ -193,8 +198,6 @@ class Projector:
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
-        if plan is not None:
-            plan.indices(rules)
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
@@ -248,16 +251,16 @@ class Projector:
         if not harmless:
             answer = hold_rounded(request, answer)
         if np.count_nonzero(invalid):
-            answer = after.mark_invalid(request, answer)
+            answer = postprocessing.mark_invalid(request, answer)
         if self.on_conflict == "raise":
-            after.raise_conflict(request, answer)
+            postprocessing.raise_conflict(request, answer)
         elif self.on_conflict == "nearest":
-            answer = after.note_unmendable(request, answer)
+            answer = postprocessing.note_unmendable(request, answer)
         derivative = None
         if sensitivity is not None:
             derivative = Derivative(sensitivity, request, answer)
             if self.forward == "qp":
-                answer = derivative.answer = after.move_to_regularised(request, derivative)
+                answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
             answer = answer._replace(value=answer.value * self._unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
@@ -293,13 +296,8 @@ class Projector:
 
 def _plan(rules: Rules, relaxation: Any) -> Plan | None:
     """Which rules are merged; None for the DNF."""
-    if isinstance(relaxation, Plan):
-        return relaxation
-    if relaxation == "dnf":
-        return None
-    if relaxation == "adaptive":
-        return Plan.cnf()
-    return Plan.parse(relaxation, rules)
+    adaptive = isinstance(relaxation, str) and relaxation == "adaptive"
+    return Plan.cnf() if adaptive else Plan.of(relaxation, rules)
 
 
 def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:

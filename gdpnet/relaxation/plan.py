@@ -86,6 +86,20 @@ class Plan:
         return cls((rules.names[:k],)) if k > 1 else cls()
 
     @classmethod
+    def of(cls, relaxation: str | Plan, rules: Rules) -> Plan | None:
+        """What a relaxation merges, from whatever a user may write; None for the DNF.
+
+        Args:
+            relaxation: a plan, or a shorthand that `parse` knows.
+            rules: the rules it is for; raises where they have not the rules it names.
+        """
+        if isinstance(relaxation, str) and relaxation == "dnf":
+            return None  # what interacts is merged, which is as good as all of it
+        plan = relaxation if isinstance(relaxation, Plan) else cls.parse(relaxation, rules)
+        plan.indices(rules)
+        return plan
+
+    @classmethod
     def parse(cls, text: str, rules: Rules) -> Plan:
         """A plan from its shorthand.
 

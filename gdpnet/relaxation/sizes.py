@@ -24,7 +24,7 @@ def sizes_of(
 
     Args:
         rules: the rules.
-        relaxation: `"cnf"`, `"dnf"`, or a `Plan`.
+        relaxation: `"cnf"`, `"dnf"`, `"pdnf:K"`, `"plan:BUDGET"` or a `Plan`.
         x: inputs of one sample, `p`; they decide which rules apply.
         prune: leave products out that are empty for all inputs within `input_bounds`.
 
@@ -37,14 +37,7 @@ def sizes_of(
         >>> sizes_of(gdpnet.RuleModel(m, outputs=[m.y]))
         Sizes(clusters=1, disjuncts=2, variables=8, rows=13, bounds=16, nonzeros=32)
     """
-    if relaxation == "cnf":
-        plan: Plan | None = Plan.cnf()
-    elif relaxation == "dnf":
-        plan = None
-    elif isinstance(relaxation, Plan):
-        plan = relaxation
-    else:
-        raise RuleError(f"relaxation: expected 'cnf', 'dnf' or a Plan, got {relaxation!r}.")
+    plan = Plan.of(relaxation, rules)
     batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
     layouts = Layouts(rules)
     inputs = batch.x if rules.input_names else torch.zeros(1, 0, dtype=torch.float64)

@@ -234,12 +234,14 @@ class Capabilities:
         relaxations: CNF and partial DNF, not the DNF alone.
         linearisation: its answers come with their derivative.
         strict: its answers can be tightened until they hold without tolerance.
+        nearest: where rules contradict each other it breaks them as little as possible.
     """
 
     norms: frozenset[str] = frozenset({"l1"})
     relaxations: bool = False
     linearisation: bool = False
     strict: bool = False
+    nearest: bool = False
 
 
 class Backend(ABC):

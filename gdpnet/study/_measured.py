@@ -270,7 +270,7 @@ def _sizes(rules: RuleModel, relaxation: str | Plan, x: Tensor, solved: Array) -
 
     Adaptive steps have the program of their last round; where none was solved, the CNF.
     """
-    plan = relaxation if isinstance(relaxation, Plan) else None if relaxation == "dnf" else Plan()
+    plan = Plan.of("cnf" if relaxation == "adaptive" else relaxation, rules)
     names = ("variables", "rows", "disjuncts", "nonzeros")
     try:
         layouts = layouts_of(rules)

@@ -141,7 +141,8 @@ def convexify_rules(
 
     Args:
         rules: the rules.
-        relaxation: `"cnf"`, `"dnf"`, a `Plan`, or lists of names of rules to merge.
+        relaxation: `"cnf"`, `"dnf"`, `"pdnf:K"`, `"plan:BUDGET"`, a `Plan`, or lists of names of
+            rules to merge.
         x: values of the inputs, `p`.
         yhat: first value of the prediction; default: 0.
         weights: positive weight of each output; default: 1.
@@ -166,6 +167,8 @@ def convexify_rules(
         raise InputError(
             f"x: expected {len(rules.input_names)} numbers, one for each input, got none."
         )
+    if isinstance(relaxation, str | Plan):
+        relaxation = Plan.of(relaxation, rules) or "dnf"
     model = pyomo_model(rules)
     return convexify(
         model,

@@ -79,7 +79,7 @@ class Exact(Backend):
         Exact(tie='least_norm')
     """
 
-    capabilities = Capabilities(linearisation=True, strict=True)
+    capabilities = Capabilities(linearisation=True, strict=True, nearest=True)
     name = "exact"
     description = "the exact engine searches it without writing it down"
 

@@ -72,7 +72,7 @@ class Extended(Backend):
         ['extended', 'highs']
     """
 
-    capabilities = Capabilities(relaxations=True, linearisation=True)
+    capabilities = Capabilities(relaxations=True, linearisation=True, nearest=True)
 
     def __init__(self, solver: str = _OWN) -> None:
         check_choice("Extended: solver", solver, (_OWN, "highs", "gurobi"))

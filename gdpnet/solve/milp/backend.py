@@ -91,7 +91,7 @@ class MILP(Backend):
         'milp:gurobi'
     """
 
-    capabilities = Capabilities(linearisation=True)
+    capabilities = Capabilities(linearisation=True, nearest=True)
 
     def __init__(self, solver: str = "highs") -> None:
         check_choice("MILP: solver", solver, tuple(_SOLVERS))
