@@ -22,6 +22,7 @@ from gdpnet import Plan
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
+from gdpnet.lp.program import SparseLinearProgram
 from gdpnet.relaxation.layouts import Layouts, layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.study import load_model
@@ -91,11 +92,14 @@ def _solve_cold(program: RelaxationProgram, moving: np.ndarray) -> float:
     bound[program.moving[~inside] - entries] = moving[~inside]
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
-    solver = highs.new_solver()
     rows = np.where(program.equality, bound, -np.inf), bound
+    solver = highs.new_solver()
     solver.passModel(
-        highs.sparse_model(
-            *(cost, program.lower, program.upper, *rows, program.start, program.column, value)
+        highs.model_of(
+            SparseLinearProgram(
+                *(cost, *rows, program.lower, program.upper),
+                *(program.start, program.column, value),
+            )
         )
     )
     solver.run()
