@@ -8,7 +8,7 @@ Times are medians; claims are ratios of this one run. All solvers' values are co
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,6 @@ from gdpnet import Plan
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.lp import highs
-from gdpnet.lp.program import SparseLinearProgram
 from gdpnet.relaxation.layouts import Layouts, layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.study import load_model
@@ -85,23 +84,10 @@ def cold_programs(rules: gdpnet.RuleModel, plan: Plan, x: np.ndarray, yhat: np.n
 
 
 def _solve_cold(program: RelaxationProgram, moving: np.ndarray) -> float:
-    entries = len(program.value)
-    inside = program.moving < entries
-    value, bound = program.value.copy(), program.bound.copy()
-    value[program.moving[inside]] = moving[inside]
-    bound[program.moving[~inside] - entries] = moving[~inside]
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
-    rows = np.where(program.equality, bound, -np.inf), bound
     solver = highs.new_solver()
-    solver.passModel(
-        highs.model_of(
-            SparseLinearProgram(
-                *(cost, *rows, program.lower, program.upper),
-                *(program.start, program.column, value),
-            )
-        )
-    )
+    solver.passModel(highs.model_of(replace(program.at(moving), cost=cost)))
     solver.run()
     return solver.getInfo().objective_function_value
 

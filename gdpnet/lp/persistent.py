@@ -48,8 +48,8 @@ class PersistentModel(ABC):
         """Set an entry of the matrix."""
 
     @abstractmethod
-    def set_bound(self, row: int, value: float) -> None:
-        """Set the right side of a row `<=` or `==`."""
+    def set_row(self, row: int, lower: float, upper: float) -> None:
+        """Set both sides of a row."""
 
     @property
     @abstractmethod
@@ -77,7 +77,6 @@ class PersistentHighs(PersistentModel):
         self._solver: Any = highs.new_solver(options)
         if program is not None:
             self._solver.passModel(highs.model_of(program))
-            self._equality = np.isfinite(program.row_lower)
 
     def run(self, presolve: bool = False) -> Outcome:
         """Run HiGHS."""
@@ -106,10 +105,6 @@ class PersistentHighs(PersistentModel):
     def set_entry(self, row: int, column: int, value: float) -> None:
         """Set an entry of the matrix."""
         self._solver.changeCoeff(row, column, value)
-
-    def set_bound(self, row: int, value: float) -> None:
-        """Set the right side of a row `<=` or `==`."""
-        self._solver.changeRowBounds(row, value if self._equality[row] else -np.inf, value)
 
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """Set both sides of a row."""
@@ -198,9 +193,9 @@ class PersistentGurobi(PersistentModel):
         """Set an entry of the matrix."""
         self._model.chgCoeff(self._rows[row], self._columns[column], value)
 
-    def set_bound(self, row: int, value: float) -> None:
-        """Set the right side of a row."""
-        self._rows[row].RHS = value
+    def set_row(self, row: int, lower: float, upper: float) -> None:
+        """Set the right side of a row; whether it is an equality stays."""
+        self._rows[row].RHS = upper
 
     @property
     def point(self) -> Array:

@@ -213,20 +213,8 @@ class RulesAt:
     ) -> SparseLinearProgram:
         """A program with the numbers of this input and a prediction, some columns held."""
         parameters = program.parameters(self._sample.bound[None], self._varying, start[None])
-        entries = len(program.value)
-        every = np.concatenate([program.value, program.bound])
-        every[program.moving] = program.moving_values(parameters)[0]
-        bound = every[entries:]
         lower, upper = program.lower.copy(), program.upper.copy()
         for column, (low, high) in fixed.items():
             lower[column], upper[column] = low, high
-        return SparseLinearProgram(
-            cost=np.zeros(len(lower)),
-            row_lower=np.where(program.equality, bound, -np.inf),
-            row_upper=bound,
-            lower=lower,
-            upper=upper,
-            start=program.start,
-            column=program.column,
-            value=every[:entries],
-        )
+        written = program.at(program.moving_values(parameters)[0])
+        return replace(written, lower=lower, upper=upper)

@@ -102,11 +102,11 @@ def test_a_model_is_changed_in_place() -> None:
     model.set_cost(np.arange(2), np.ones(2))
     assert model.solve() is Outcome.OPTIMAL
     assert model.point == pytest.approx([0.25, 0.75])
-    model.set_bound(1, 0.5)  # an equality stays one
+    model.set_row(1, 0.5, 0.5)
     model.set_entry(0, 1, -2.0)
     assert model.solve() is Outcome.OPTIMAL
     assert model.point == pytest.approx([0.5, 0.25])
-    model.set_bound(0, -10.0)
+    model.set_row(0, -np.inf, -10.0)
     assert model.solve() is Outcome.INFEASIBLE
     model.delete_rows(2)
     model.set_columns(np.full(2, 1.0), np.full(2, 2.0))

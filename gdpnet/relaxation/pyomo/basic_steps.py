@@ -85,7 +85,7 @@ class BasicSteps(Transformation):
     Example:
         >>> import pyomo.environ as pyo
         >>> from pyomo.gdp import Disjunction
-        >>> import gdpnet.convexify
+        >>> import gdpnet.relaxation
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.first = Disjunction(expr=[[m.y <= 3], [m.y >= 6]])

@@ -42,7 +42,7 @@ class Hull(Hull_Reformulation):
     Example:
         >>> import pyomo.environ as pyo
         >>> from pyomo.gdp import Disjunction
-        >>> import gdpnet.convexify
+        >>> import gdpnet.relaxation
         >>> m = pyo.ConcreteModel()
         >>> m.p = pyo.Param(mutable=True, initialize=3.0)
         >>> m.y = pyo.Var(bounds=(0, 10))

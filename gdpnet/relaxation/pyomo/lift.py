@@ -47,7 +47,7 @@ class LiftProjection(Transformation):
     Example:
         >>> import pyomo.environ as pyo
         >>> from pyomo.gdp import Disjunction
-        >>> import gdpnet.convexify
+        >>> import gdpnet.relaxation
         >>> m = pyo.ConcreteModel()
         >>> m.y = pyo.Var(bounds=(0, 10))
         >>> m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])

@@ -10,7 +10,7 @@ import numpy as np
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp.options import PERSISTENT
 from gdpnet.lp.persistent import PersistentGurobi, PersistentHighs, PersistentModel
-from gdpnet.lp.program import Outcome, SparseLinearProgram
+from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.extended.written_jacobian import WrittenJacobian, WrittenVertex
 
@@ -20,7 +20,7 @@ _SMALL = 1e-3  # rows whose largest entry is below this, or above its inverse, a
 
 
 class WrittenSolved(NamedTuple):
-    """WrittenSolved programs of a batch.
+    """Solved programs of a batch.
 
     Attributes:
         y: outputs of the program, `batch x len(program.which)`.
@@ -122,7 +122,8 @@ class _InPlace:
             if column >= 0:
                 self.kept.set_entry(row, column, value)
             else:
-                self.kept.set_bound(row, value)
+                lower = value if self.program.equality[row] else -np.inf
+                self.kept.set_row(row, lower, value)
         self._now[changed] = values[changed]
         if not self.program.warm:
             self.kept.forget()
@@ -131,17 +132,7 @@ class _InPlace:
 
 
 def _persistent(program: SparseProgram, unit: Array, solver: str) -> PersistentModel:
-    bound = program.bound * unit
-    scaled = SparseLinearProgram(
-        cost=np.zeros(len(program.lower)),
-        row_lower=np.where(program.equality, bound, -np.inf),
-        row_upper=bound,
-        lower=program.lower,
-        upper=program.upper,
-        start=program.start,
-        column=program.column,
-        value=program.value * unit[program.row_of],
-    )
+    scaled = program.scaled(program.value * unit[program.row_of], program.bound * unit)
     return PersistentGurobi(scaled) if solver == "gurobi" else PersistentHighs(scaled, PERSISTENT)
 
 
