@@ -8,7 +8,7 @@ Times are medians; claims are ratios of this one run. All solvers' values are co
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -84,20 +84,10 @@ def cold_programs(rules: gdpnet.RuleModel, plan: Plan, x: np.ndarray, yhat: np.n
 
 
 def _solve_cold(program: RelaxationProgram, moving: np.ndarray) -> float:
-    entries = len(program.value)
-    inside = program.moving < entries
-    value, bound = program.value.copy(), program.bound.copy()
-    value[program.moving[inside]] = moving[inside]
-    bound[program.moving[~inside] - entries] = moving[~inside]
     cost = np.zeros(len(program.lower))
     cost[program.distances] = 1.0
     solver = highs.new_solver()
-    rows = np.where(program.equality, bound, -np.inf), bound
-    solver.passModel(
-        highs.sparse_model(
-            *(cost, program.lower, program.upper, *rows, program.start, program.column, value)
-        )
-    )
+    solver.passModel(highs.model_of(replace(program.at(moving), cost=cost)))
     solver.run()
     return solver.getInfo().objective_function_value
 

@@ -17,6 +17,7 @@ from gdpnet.explain.explanation import Explanation
 from gdpnet.extras import need
 from gdpnet.ir.batch import Batch, as_batch, as_tensor
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import contradiction
 from gdpnet.rules import describe, files
 from gdpnet.solve import existence
@@ -101,7 +102,7 @@ class RuleModel(Rules):
                 rules[:, column] &= hold[:, condition]
         return batch.restore(rules)
 
-    def satisfied(self, y: Any, x: Any = None, tol: float = 1e-6) -> torch.Tensor:
+    def satisfied(self, y: Any, x: Any = None, tol: float = TOLERANCES.satisfied) -> torch.Tensor:
         """Whether active rules, propositions, global constraints and bounds hold together.
 
         With auxiliaries: for some value of theirs.

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import gdpnet
 from gdpnet.bio import marker_rules
 from gdpnet.ir.instance import Instance
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.layouts import Layouts
 from gdpnet.relaxation.products import products
 from gdpnet.solve.exact.backend import engine_of
@@ -200,13 +200,17 @@ def _largest(disjuncts: tuple[Any, ...], rule_clauses: Array, patterns: list[Arr
     )
 
 
-_KEPT: dict[int, tuple[gdpnet.RuleModel, Layouts, Room]] = {}
+_KEPT: dict[int, tuple[gdpnet.RuleModel, Layouts, FeasibilityCheck]] = {}
 
 
-def _tools(rules: gdpnet.RuleModel) -> tuple[Layouts, Room]:
+def _tools(rules: gdpnet.RuleModel) -> tuple[Layouts, FeasibilityCheck]:
     if id(rules) not in _KEPT:
         _KEPT.clear()
-        _KEPT[id(rules)] = rules, Layouts(rules), Room(rules.data, rules.data.input_bounds)
+        _KEPT[id(rules)] = (
+            rules,
+            Layouts(rules),
+            FeasibilityCheck(rules.data, rules.data.input_bounds),
+        )
     return _KEPT[id(rules)][1:]
 
 
@@ -222,12 +226,12 @@ def _written(rules: gdpnet.RuleModel, on: Array, plan: Any, pruned: bool) -> tup
 def _components(rules: gdpnet.RuleModel, on: Array) -> tuple[Part, ...]:
     """Parts as the exact engine has them: what may hang together, whatever rules are active."""
     data = rules.data
-    _, room = _tools(rules)
+    _, feasibility = _tools(rules)
     found = []
     for component in engine_of(rules).components:
         own, rows = set(component.clauses.tolist()), set(component.rows.tolist())
         active = [r for r, rule in enumerate(data.rules) if rule.clause in own and on[rule.clause]]
-        terms = products(data, active, on.tolist(), room=room)
+        terms = products(data, active, on.tolist(), feasibility=feasibility)
         always = tuple(i for i in data.global_rows if i in rows)
         block = tuple(term.rows for term in terms)
         found.append(Part(tuple(component.columns.tolist()), always, (block,)))

@@ -12,10 +12,8 @@ from gdpnet.bio._cells import most_probable, predictions
 from gdpnet.bio._extra import check_anndata, name_unknown, package
 from gdpnet.bio._markers import MarkerRules, check_markers
 from gdpnet.errors import InputError
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import Status, project
-
-# A rule is broken by a prediction beyond this.
-_BROKEN = 1e-6
 
 
 def explain_cells(
@@ -73,7 +71,7 @@ def explain_cells(
             told.append({**cell, "rule": "", "effect": "no rule applies"})
         for r in np.flatnonzero(active[i]):
             marker = markers.markers[r]
-            broken = violation[i, r] > _BROKEN
+            broken = violation[i, r] > TOLERANCES.satisfied
             others = [name for name in against if name != marker.name]
             if marker.name in against:
                 effect = f"contradicts {', '.join(others)}"

@@ -6,13 +6,13 @@ import importlib
 import os
 import platform
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from gdpnet.cli._common import make_console, version_of
+from gdpnet.errors import SolverError
 
 # Distribution names; without gurobipy and numba the library's core works, without numba slowly.
 _PACKAGES = (
@@ -85,14 +85,17 @@ def _check_packages() -> list[Check]:
 def _check_highs() -> Check:
     """Solve max x + y, x + 2y <= 6, x <= 4, y <= 3: 5 at (4, 1)."""
     try:
-        import highspy
+        import numpy as np
 
-        solver = highspy.Highs()
-        solver.silent()
-        x, y = solver.addVariable(0, 4), solver.addVariable(0, 3)
-        solver.addConstr(x + 2 * y <= 6)
-        solver.maximize(x + y)
-        value = solver.getObjectiveValue()
+        from gdpnet.lp import highs
+        from gdpnet.lp.program import LinearProgram
+
+        none = np.full(1, -np.inf)
+        program = LinearProgram(
+            *(-np.ones(2), np.array([[1.0, 2.0]]), none, np.array([6.0])),
+            *(np.zeros(2), np.array([4.0, 3.0]), np.zeros(2, dtype=bool)),
+        )
+        value = -highs.solve(program).bound
     except Exception as error:
         return Check("HiGHS", False, f"{type(error).__name__}: {error}")
     if abs(value - 5) > 1e-9:
@@ -102,39 +105,13 @@ def _check_highs() -> Check:
 
 def _check_gurobi() -> Check:
     try:
-        import gurobipy
-    except Exception as error:
-        return Check("Gurobi", False, f"gurobipy cannot be imported ({error})", core=False)
-    try:
-        with gurobipy.Env(empty=True) as env:
-            env.setParam("OutputFlag", 0)
-            env.start()
-            with gurobipy.Model(env=env) as small:
-                small.addVar(ub=1.0, obj=-1.0)
-                small.optimize()
-                expires = _gurobi_expiry(small)
-            # The licence in the wheel takes at most 2000 variables and 2000 constraints.
-            with gurobipy.Model(env=env) as large:
-                large.addVars(2001)
-                try:
-                    large.optimize()
-                except gurobipy.GurobiError as error:
-                    if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
-                        raise
-                    limits = "size-limited licence: at most 2000 variables and 2000 constraints"
-                else:
-                    limits = "full licence: models of any size"
-    except gurobipy.GurobiError as error:
-        return Check("Gurobi", False, f"no usable licence: {error}", core=False)
-    return Check("Gurobi", True, f"solves; {limits}{expires}", core=False)
+        from gdpnet.lp import gurobi
 
-
-def _gurobi_expiry(model: Any) -> str:
-    # YYYYMMDD as a number; 99999999 stands for a licence without end.
-    digits = str(model.LicenseExpiration)
-    if len(digits) != 8 or digits == "99999999":
-        return ""
-    return f", until {digits[:4]}-{digits[4:6]}-{digits[6:]}"
+        return Check("Gurobi", True, f"solves; {gurobi.licence()}", core=False)
+    except SolverError as error:
+        return Check("Gurobi", False, str(error), core=False)
+    except Exception as error:  # a broken binary wheel raises more than ImportError
+        return Check("Gurobi", False, f"{type(error).__name__}: {error}", core=False)
 
 
 def _check_threads() -> Check:

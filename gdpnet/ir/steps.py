@@ -8,11 +8,11 @@ import numpy as np
 
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 
 # Beyond this, whole coefficients are not told from rounded ones.
 _LARGEST = 2.0**40
-_OFF = 1e-9  # how far a count may be from a whole number ...
-_ROUNDING = 1e-15  # ... and what division leaves of it, relative
+_ROUNDING = 1e-15  # what division leaves of a count, relative
 
 
 def power_of_two(largest: np.ndarray) -> np.ndarray:
@@ -78,10 +78,10 @@ def round_to_steps(inequalities: list[tuple[int, float]], bound: np.ndarray) -> 
     """
     for i, step in inequalities:
         counted = bound[..., i] / step
-        bound[..., i] = step * np.floor(counted + _OFF + _ROUNDING * np.abs(counted))
+        bound[..., i] = step * np.floor(counted + TOLERANCES.integer + _ROUNDING * np.abs(counted))
 
 
 def off_step(bound: float, step: float) -> bool:
     """Whether a right side is none of the values that its row takes."""
     steps = bound / step
-    return bool(abs(steps - round(steps)) > _OFF + _ROUNDING * abs(steps))
+    return bool(abs(steps - round(steps)) > TOLERANCES.integer + _ROUNDING * abs(steps))

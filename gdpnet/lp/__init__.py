@@ -3,7 +3,10 @@
 | module | what is in it |
 |---|---|
 | `program` | a program, and what a solver says of it |
+| `options` | options of the solvers, a set for each purpose |
 | `highs`, `gurobi` | the solvers |
+| `persistent` | programs kept in a solver and changed in place |
+| `feasibility` | whether rows leave a point |
 | `clock` | limits of time, and solvers that run where they can be called off |
 """
 

@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gdpnet.errors import SolverError
+from gdpnet.lp import options
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
 from gdpnet.lp.program import LinearProgram, Outcome, Solution
-
-if TYPE_CHECKING:
-    from gdpnet.relaxation.sparse import SparseProgram
 
 
 @cache
@@ -44,6 +42,47 @@ def unavailable() -> str | None:
     return None
 
 
+def licence() -> str:
+    """What the licence allows, and until when where it ends.
+
+    Raises:
+        ImportError: gurobipy is not there, or broken.
+        SolverError: there is no licence.
+    """
+    import gurobipy
+
+    try:
+        with gurobipy.Env(empty=True) as env:
+            env.setParam("OutputFlag", 0)
+            env.start()
+            with gurobipy.Model(env=env) as small:
+                small.addVar(ub=1.0, obj=-1.0)
+                small.optimize()
+                until = _expiry(small)
+            # The licence in the wheel takes at most 2000 variables and 2000 constraints.
+            with gurobipy.Model(env=env) as large:
+                large.addVars(2001)
+                try:
+                    large.optimize()
+                except gurobipy.GurobiError as error:
+                    if error.errno != gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                        raise
+                    allowed = "size-limited licence: at most 2000 variables and 2000 constraints"
+                else:
+                    allowed = "full licence: models of any size"
+    except gurobipy.GurobiError as error:
+        raise SolverError(f"no usable licence: {error}") from None
+    return allowed + until
+
+
+def _expiry(model: Any) -> str:
+    # YYYYMMDD as a number; 99999999 stands for a licence without end.
+    digits = str(model.LicenseExpiration)
+    if len(digits) != 8 or digits == "99999999":
+        return ""
+    return f", until {digits[:4]}-{digits[4:6]}-{digits[6:]}"
+
+
 @contextmanager
 def refusals(variables: int, rows: int) -> Iterator[None]:
     """Turn what Gurobi raises into one line that says what to do."""
@@ -59,35 +98,28 @@ def refusals(variables: int, rows: int) -> Iterator[None]:
         ) from None
 
 
-def _new_model() -> Any:
+def new_model(chosen: options.Options) -> Any:
+    """An empty model with one of the sets of options."""
     import gurobipy
 
     model = gurobipy.Model(env=environment())
-    model.Params.Threads = 1
-    model.Params.FeasibilityTol = model.Params.OptimalityTol = model.Params.IntFeasTol = 1e-9
-    model.Params.DualReductions = 0  # tells infeasible from unbounded
+    for option, value in chosen.items():
+        setattr(model.Params, option, value)
     return model
 
 
-def kept_model(program: SparseProgram, unit: np.ndarray) -> tuple[Any, list[Any], list[Any]]:
-    """A relaxation's program, to be changed and solved again: model, columns and rows.
+def outcome_of(model: Any) -> Outcome:
+    """How the last run ended."""
+    from gurobipy import GRB
 
-    Args:
-        program: the program.
-        unit: factor of each row.
-    """
-    from scipy.sparse import csr_array  # late: its import takes a while
-
-    model = _new_model()
-    model.Params.Method = 1  # dual simplex: a vertex, and the old basis serves
-    columns = model.addMVar(len(program.lower), lb=program.lower, ub=program.upper)
-    shape = (len(program.bound), len(program.lower))
-    value = program.value * unit[program.row_of]
-    matrix = csr_array((value, program.column, program.start), shape=shape)
-    sense = np.where(program.equality, "=", "<")
-    rows = model.addMConstr(matrix, columns, sense, program.bound * unit)
-    model.update()
-    return model, columns.tolist(), rows.tolist()
+    outcomes = {
+        GRB.Status.OPTIMAL: Outcome.OPTIMAL,
+        GRB.Status.INFEASIBLE: Outcome.INFEASIBLE,
+        GRB.Status.UNBOUNDED: Outcome.UNBOUNDED,
+        GRB.Status.TIME_LIMIT: Outcome.LIMIT,
+        GRB.Status.INTERRUPTED: Outcome.LIMIT,
+    }
+    return outcomes.get(model.Status, Outcome.FAILED)
 
 
 def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
@@ -95,18 +127,7 @@ def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
     if clock.over:
         return Solution(Outcome.LIMIT)
     with refusals(len(program.cost), len(program.matrix)):
-        import gurobipy
-
-        status = gurobipy.GRB.Status
-        outcomes = {
-            status.OPTIMAL: Outcome.OPTIMAL,
-            status.INFEASIBLE: Outcome.INFEASIBLE,
-            status.UNBOUNDED: Outcome.UNBOUNDED,
-            status.TIME_LIMIT: Outcome.LIMIT,
-            status.INTERRUPTED: Outcome.LIMIT,
-        }
-        model = _new_model()
-        model.Params.MIPGap = model.Params.MIPGapAbs = 0.0
+        model = new_model(options.GUROBI_INTEGER)
         if clock.left is not None:
             model.Params.TimeLimit = clock.left
         kinds = np.where(program.integer, "I", "C")
@@ -119,7 +140,7 @@ def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
                 model.addMConstr(program.matrix[rows], v, side, bound[rows])
         if not run_beside(model.optimize, model.terminate, clock):
             return Solution(Outcome.LIMIT)
-    outcome = outcomes.get(model.Status, Outcome.FAILED)
+    outcome = outcome_of(model)
     if model.SolCount == 0 or outcome not in (Outcome.OPTIMAL, Outcome.LIMIT):
         return Solution(outcome)
     proved = float(model.ObjBound if program.integer.any() else model.ObjVal)

@@ -1,4 +1,4 @@
-"""HiGHS, at its tightest tolerances, one thread, a vertex always."""
+"""HiGHS: one thread, and a vertex always."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gdpnet.errors import SolverError
+from gdpnet.lp import options
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
-from gdpnet.lp.program import LinearProgram, Outcome, Solution
+from gdpnet.lp.program import LinearProgram, Outcome, Solution, SparseLinearProgram
 
 if TYPE_CHECKING:
     import highspy
-
-# The smallest values HiGHS accepts. In mixed-integer programs its feasibility tolerances are ten
-# times that: at the smallest, HiGHS 1.15 has called feasible programs infeasible and missed optima.
-_TOLERANCES = {
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-    "mip_feasibility_tolerance": 1e-10,
-    "mip_rel_gap": 0.0,
-    "mip_abs_gap": 0.0,
-}
-
 
 # Entries of a linear program from which on it pays to run it where it can be called off.
 _LARGE = 20_000
@@ -61,43 +51,38 @@ def package() -> Any:
 
 @cache
 def _feasible() -> Any:
-    from highspy import SolutionStatus
-
-    return SolutionStatus.kSolutionStatusFeasible
+    return package().SolutionStatus.kSolutionStatusFeasible
 
 
 @cache
 def _outcomes() -> dict[Any, Outcome]:
-    from highspy import HighsModelStatus as Status
-
+    status = package().HighsModelStatus
     return {
-        Status.kOptimal: Outcome.OPTIMAL,
-        Status.kInfeasible: Outcome.INFEASIBLE,
-        Status.kUnbounded: Outcome.UNBOUNDED,
-        Status.kUnboundedOrInfeasible: Outcome.FAILED,
-        Status.kTimeLimit: Outcome.LIMIT,
-        Status.kInterrupt: Outcome.LIMIT,
-        Status.kIterationLimit: Outcome.LIMIT,
-        Status.kModelEmpty: Outcome.OPTIMAL,
+        status.kOptimal: Outcome.OPTIMAL,
+        status.kInfeasible: Outcome.INFEASIBLE,
+        status.kUnbounded: Outcome.UNBOUNDED,
+        status.kUnboundedOrInfeasible: Outcome.FAILED,
+        status.kTimeLimit: Outcome.LIMIT,
+        status.kInterrupt: Outcome.LIMIT,
+        status.kIterationLimit: Outcome.LIMIT,
+        status.kModelEmpty: Outcome.OPTIMAL,
     }
+
+
+def outcome_of(solver: highspy.Highs) -> Outcome:
+    """How the last run ended; FAILED before the first."""
+    return _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
 
 
 def new_solver(
-    presolve: str = "choose", time_limit: float | None = None, whole: bool = False
+    chosen: options.Options = options.LINEAR,
+    presolve: str = "choose",
+    time_limit: float | None = None,
 ) -> highspy.Highs:
-    """A silent simplex on one thread, at the tightest tolerances that can be relied upon."""
+    """HiGHS with one of the sets of options."""
     solver = package().Highs()
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        "solver": "simplex",
-        "presolve": presolve,
-        "time_limit": float("inf") if time_limit is None else time_limit,
-        **_TOLERANCES,
-    }
-    if whole:
-        options |= {"primal_feasibility_tolerance": 1e-9, "mip_feasibility_tolerance": 1e-9}
-    for option, value in options.items():
+    limit = float("inf") if time_limit is None else time_limit
+    for option, value in {**chosen, "presolve": presolve, "time_limit": limit}.items():
         solver.setOptionValue(option, value)
     return solver
 
@@ -105,18 +90,18 @@ def new_solver(
 def _run(program: LinearProgram, clock: Clock, presolve: str) -> Solution:
     if clock.over:
         return Solution(Outcome.LIMIT)
-    whole = bool(program.integer.any())
-    solver = new_solver(presolve, clock.left, whole)
+    integer = bool(program.integer.any())
+    solver = new_solver(options.INTEGER if integer else options.LINEAR, presolve, clock.left)
     solver.passModel(model_of(program))
-    if whole or program.matrix.size > _LARGE:
+    if integer or program.matrix.size > _LARGE:
         solver.HandleUserInterrupt = True
         if not run_beside(solver.run, solver.cancelSolve, clock):
             return Solution(Outcome.LIMIT)
     else:
         solver.run()
-    outcome = _outcomes().get(solver.getModelStatus(), Outcome.FAILED)
+    outcome = outcome_of(solver)
     info = solver.getInfo()
-    bound = info.mip_dual_bound if whole else info.objective_function_value
+    bound = info.mip_dual_bound if integer else info.objective_function_value
     found = info.primal_solution_status == _feasible()
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
         point = np.array(solver.getSolution().col_value, dtype=float)
@@ -124,40 +109,20 @@ def _run(program: LinearProgram, clock: Clock, presolve: str) -> Solution:
     return Solution(outcome)
 
 
-def model_of(program: LinearProgram) -> highspy.HighsLp:
+def model_of(program: LinearProgram | SparseLinearProgram) -> highspy.HighsLp:
     """A program as HiGHS wants it."""
-    rows = len(program.matrix)
-    row_of, column_of = np.nonzero(program.matrix)
-    model = sparse_model(
-        *(program.cost, program.lower, program.upper, program.row_lower, program.row_upper),
-        np.searchsorted(row_of, np.arange(rows + 1)),
-        *(column_of, program.matrix[row_of, column_of]),
-    )
-    if program.integer.any():
+    sparse = program if isinstance(program, SparseLinearProgram) else program.sparse()
+    model: highspy.HighsLp = package().HighsLp()
+    model.num_col_, model.num_row_ = len(sparse.cost), len(sparse.row_lower)
+    model.col_cost_ = sparse.cost
+    model.col_lower_, model.col_upper_ = sparse.lower, sparse.upper
+    model.row_lower_, model.row_upper_ = sparse.row_lower, sparse.row_upper
+    model.a_matrix_.format_ = package().MatrixFormat.kRowwise
+    model.a_matrix_.start_ = sparse.start.astype(np.int32)
+    model.a_matrix_.index_ = sparse.column.astype(np.int32)
+    model.a_matrix_.value_ = sparse.value
+    if isinstance(program, LinearProgram) and program.integer.any():
         kind = package().HighsVarType
         kinds = (kind.kContinuous, kind.kInteger)
-        model.integrality_ = [kinds[int(whole)] for whole in program.integer]
-    return model
-
-
-def sparse_model(
-    cost: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    row_lower: np.ndarray,
-    row_upper: np.ndarray,
-    start: np.ndarray,
-    column: np.ndarray,
-    value: np.ndarray,
-) -> highspy.HighsLp:
-    """A linear program given by compressed rows."""
-    model: highspy.HighsLp = package().HighsLp()
-    model.num_col_, model.num_row_ = len(cost), len(row_lower)
-    model.col_cost_ = cost
-    model.col_lower_, model.col_upper_ = lower, upper
-    model.row_lower_, model.row_upper_ = row_lower, row_upper
-    model.a_matrix_.format_ = package().MatrixFormat.kRowwise
-    model.a_matrix_.start_ = start.astype(np.int32)
-    model.a_matrix_.index_ = column.astype(np.int32)
-    model.a_matrix_.value_ = value
+        model.integrality_ = [kinds[int(integer)] for integer in program.integer]
     return model

@@ -57,6 +57,37 @@ class LinearProgram:
     upper: np.ndarray
     integer: np.ndarray
 
+    def sparse(self) -> SparseLinearProgram:
+        """The same by compressed rows, whole numbers relaxed."""
+        row_of, column_of = np.nonzero(self.matrix)
+        return SparseLinearProgram(
+            *(self.cost, self.row_lower, self.row_upper, self.lower, self.upper),
+            start=np.searchsorted(row_of, np.arange(len(self.matrix) + 1)),
+            column=column_of,
+            value=self.matrix[row_of, column_of],
+        )
+
+
+@dataclass(frozen=True)
+class SparseLinearProgram:
+    """A linear program by compressed rows: row i has the entries `start[i]` to `start[i + 1]`.
+
+    Attributes:
+        cost, row_lower, row_upper, lower, upper: as in `LinearProgram`.
+        start: `rows + 1`.
+        column: of each entry.
+        value: of each entry.
+    """
+
+    cost: np.ndarray
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    start: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+
 
 @dataclass(frozen=True)
 class Solution:

@@ -9,6 +9,7 @@ import torch
 from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError, MissingPackageError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.projection import Status, project
 
@@ -65,7 +66,7 @@ class RuleSatisfaction(Metric):
     active: torch.Tensor
     held: torch.Tensor
 
-    def __init__(self, rules: RuleModel, tol: float = 1e-6, **options: Any) -> None:
+    def __init__(self, rules: RuleModel, tol: float = TOLERANCES.satisfied, **options: Any) -> None:
         super().__init__(**options)
         if not isinstance(rules, RuleModel):
             raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")

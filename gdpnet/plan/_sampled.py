@@ -16,7 +16,7 @@ from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.products import products as products_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Sampled:
             on = [r for r in cluster if self.active[s, r]]
             data = _at_sample(self.rules, self.instance, s)
             try:
-                listed = products_of(data, on, active[s], room=Room(data, ()))
+                listed = products_of(data, on, active[s], feasibility=FeasibilityCheck(data, ()))
             except RuleError:  # more than can be listed
                 return np.full(len(self.patterns), most + 1)
             met[self.pattern[s]] |= {product.literals for product in listed}

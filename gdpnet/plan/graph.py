@@ -12,13 +12,11 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_array, as_batch
 from gdpnet.ir.interaction import columns_of, neighbours
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.plan._sampled import Sampled
 
 SAMPLES = 200
 """Samples drawn where none are given."""
-
-# Distances closer than this are the same.
-_EQUAL = 1e-9
 
 
 def interaction_graph(rules: Rules, yhat: Any = None, x: Any = None) -> nx.Graph[str]:
@@ -105,7 +103,7 @@ def _gain(sampled: Sampled, one: int, other: int, both: np.ndarray) -> float | N
     # The relaxation's value is at least either rule's distance: most samples need no program.
     least = np.maximum(sampled.distance((one,)), sampled.distance((other,)))[both]
     finite = np.isfinite(merged)
-    open_ = np.flatnonzero(finite & (merged > least + _EQUAL))
+    open_ = np.flatnonzero(finite & (merged > least + TOLERANCES.equal))
     if not len(open_):
         return 0.0
     try:

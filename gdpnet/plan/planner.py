@@ -14,6 +14,7 @@ import torch
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.plan._sampled import Sampled
 from gdpnet.plan.graph import draw_samples, graph_of
 from gdpnet.relaxation.layouts import layouts_of
@@ -21,9 +22,6 @@ from gdpnet.relaxation.plan import Plan
 
 # Samples that are looked at, and those of them on which candidates are compared.
 _SAMPLES, _COMPARED = 512, 64
-
-# Distances closer than this are the same.
-_EQUAL = 1e-9
 
 # Candidates that a bound prefers and that are then measured.
 _FINALISTS = 6
@@ -170,7 +168,7 @@ class _Planner:
         """Samples on which merging can bring anything."""
         finite = np.flatnonzero(np.isfinite(self.exact))
         value, good = self._solve(self.alone, finite)
-        left = finite[(value < self.exact[finite] - _EQUAL) | ~good]
+        left = finite[(value < self.exact[finite] - TOLERANCES.equal) | ~good]
         return left[np.linspace(0, len(left) - 1, min(len(left), _COMPARED)).astype(int)]
 
     def bound(self, partition: Partition) -> np.ndarray:
@@ -197,13 +195,13 @@ class _Planner:
     def promise(self, partition: Partition) -> Score:
         """The score that the bound ensures."""
         bound = self.bound(partition)
-        return self._score(bound, bound >= self.exact[self.compared] - _EQUAL)
+        return self._score(bound, bound >= self.exact[self.compared] - TOLERANCES.equal)
 
     def score(self, partition: Partition) -> Score:
         """The score measured; programs are solved where the bound leaves it open."""
         if partition not in self._values:
             value = self.bound(partition).copy()
-            good = value >= self.exact[self.compared] - _EQUAL
+            good = value >= self.exact[self.compared] - TOLERANCES.equal
             left = np.flatnonzero(~good)
             if len(left):
                 found, good[left] = self._solve(partition, self.compared[left])
@@ -334,6 +332,6 @@ def _less(cluster: tuple[int, ...], rule: int) -> tuple[int, ...]:
 
 def _better(one: Score, other: Score) -> bool:
     """Lexicographically larger by more than rounding errors."""
-    if abs(one[0] - other[0]) > _EQUAL:
+    if abs(one[0] - other[0]) > TOLERANCES.equal:
         return one[0] > other[0]
-    return one[1] > other[1] + _EQUAL
+    return one[1] > other[1] + TOLERANCES.equal

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gdpnet.errors import SolverError
-from gdpnet.lp import highs
-
-if TYPE_CHECKING:
-    import highspy
+from gdpnet.lp.persistent import PersistentHighs
+from gdpnet.lp.program import LinearProgram, Outcome, SparseLinearProgram
 
 Array = np.ndarray
 
@@ -22,14 +19,16 @@ _FLAT = 1e-9
 _ASIDE = 1e-6
 
 
-def shadow(model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> Array:
+def shadow(
+    program: LinearProgram | SparseLinearProgram, columns: tuple[int, int], size: Array
+) -> Array:
     """Corners of the projection of a polyhedron onto two of its variables.
 
     A linear program finds the outermost point in a direction. Starting from four of them, the
     normal of each side found so far either finds a point further out or proves the side.
 
     Args:
-        model: the polyhedron, bounded in the two variables; its costs are overwritten.
+        program: the polyhedron, bounded in the two variables, without costs.
         columns: the two variables.
         size: extent of the picture in both, `2`: what is small is judged by it.
 
@@ -37,7 +36,7 @@ def shadow(model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> Arr
         `corners x 2`, counterclockwise; one or two of them where it is a point or a segment, none
         where the polyhedron is empty.
     """
-    outermost = _Outermost(model, columns, size)
+    outermost = _Outermost(PersistentHighs(program), columns, size)
     found = outermost(np.array([1.0, 0.0]))
     if found is None:
         return np.zeros((0, 2))
@@ -68,30 +67,17 @@ def _between(outermost: _Outermost, one: Array, other: Array) -> list[Array]:
 class _Outermost:
     """The outermost point of a polyhedron in a direction, in units of the picture's size."""
 
-    def __init__(self, model: highspy.HighsLp, columns: tuple[int, int], size: Array) -> None:
-        import highspy
-
-        self._columns = np.array(columns, dtype=np.int32)
-        self._size = size
-        self._solver = highs.new_solver(presolve="off")  # the last basis is worth more
-        self._solver.passModel(model)
-        self._optimal = highspy.HighsModelStatus.kOptimal
-        self._infeasible = highspy.HighsModelStatus.kInfeasible
+    def __init__(self, model: PersistentHighs, columns: tuple[int, int], size: Array) -> None:
+        self._model, self._columns, self._size = model, np.array(columns), size
 
     def __call__(self, direction: Array) -> Array | None:
-        self._solver.changeColsCost(2, self._columns, -direction / self._size)
-        for again in (False, True):
-            if again:  # the old basis may have led it astray
-                self._solver.clearSolver()
-            self._solver.run()
-            if self._solver.getModelStatus() == self._optimal:
-                point = np.array(self._solver.getSolution().col_value)[self._columns]
-                return point / self._size
-        if self._solver.getModelStatus() == self._infeasible:
+        self._model.set_cost(self._columns, -direction / self._size)
+        outcome = self._model.solve()  # without presolve: the last basis is worth more
+        if outcome is Outcome.OPTIMAL:
+            return self._model.point[self._columns] / self._size
+        if outcome is Outcome.INFEASIBLE:
             return None
-        raise SolverError(
-            f"HiGHS could not find the outline of a region ({self._solver.getModelStatus()})."
-        )
+        raise SolverError(f"HiGHS could not find the outline of a region ({self._model.status}).")
 
 
 def without_flat(points: Sequence[Array]) -> Array:

@@ -11,6 +11,7 @@ import torch
 from gdpnet.checks import check_tolerance
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.plot.style import INK, QUIET, SMALL, axes_of, series
 
@@ -22,7 +23,7 @@ def plot_satisfaction(
     rules: RuleModel,
     predictions: Mapping[str, Any],
     x: Any = None,
-    tol: float = 1e-6,
+    tol: float = TOLERANCES.satisfied,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the share of samples that satisfy all rules, each rule and the global constraints.

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
-from gdpnet.lp import highs
-from gdpnet.lp.program import LinearProgram
+from gdpnet.lp.program import LinearProgram, SparseLinearProgram
 from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import shadow, without_covered
 from gdpnet.relaxation.blocks import box
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import products
 from gdpnet.relaxation.program import RelaxationProgram, complete
 from gdpnet.solve.milp.sample import RulesAtSample
-
-if TYPE_CHECKING:
-    import highspy
 
 Array = np.ndarray
 Relaxation = str | Plan
@@ -110,12 +106,12 @@ class RulesAt:
         for j, value in at.items():
             if not self.lower[j] <= value <= self.upper[j]:
                 return []
-        room = Room(sliced, [(v, v) for v in self.x[0].tolist()])
-        if room.empty:
+        feasibility = FeasibilityCheck(sliced, [(v, v) for v in self.x[0].tolist()])
+        if feasibility.empty:
             return []
         try:
             terms = products(
-                sliced, self._chosen(), self._applies, self._layouts.ready.logic.same, room
+                sliced, self._chosen(), self._applies, self._layouts.ready.logic.same, feasibility
             )
         except RuleError as error:
             raise InputError(
@@ -138,7 +134,7 @@ class RulesAt:
                 upper=upper,
                 integer=np.zeros(len(columns), dtype=bool),  # decided by the rows of the product
             )
-            found.append(shadow(highs.model_of(program), outputs, size))
+            found.append(shadow(program, outputs, size))
         return without_covered([corners for corners in found if len(corners)], size)
 
     # ---- relaxations -----------------------------------------------------------------------
@@ -208,18 +204,11 @@ class RulesAt:
 
     def _model(
         self, program: RelaxationProgram, start: Array, fixed: Mapping[int, tuple[float, float]]
-    ) -> highspy.HighsLp:
+    ) -> SparseLinearProgram:
         """A program with the numbers of this input and a prediction, some columns held."""
         parameters = program.parameters(self._sample.bound[None], self._varying, start[None])
-        entries = len(program.value)
-        every = np.concatenate([program.value, program.bound])
-        every[program.moving] = program.moving_values(parameters)[0]
-        bound = every[entries:]
         lower, upper = program.lower.copy(), program.upper.copy()
         for column, (low, high) in fixed.items():
             lower[column], upper[column] = low, high
-        return highs.sparse_model(
-            *(np.zeros(len(lower)), lower, upper),
-            *(np.where(program.equality, bound, -np.inf), bound),
-            *(program.start, program.column, every[:entries]),
-        )
+        written = program.at(program.moving_values(parameters)[0])
+        return replace(written, lower=lower, upper=upper)

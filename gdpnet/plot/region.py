@@ -12,6 +12,7 @@ import numpy as np
 from gdpnet.errors import InputError
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import outline
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
@@ -36,7 +37,6 @@ _NOTE = (
     "The layer minimises the distance over the lifted set, not over the outline."
 )
 _LISTED = 4  # active rules named in the title
-_TOLERANCE = 1e-6  # of rules.satisfied
 
 
 def plot_region(
@@ -165,7 +165,7 @@ def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[
     found = []
     for name, relaxation in (names or {"projection": "dnf"}).items():
         projection = project(rules, predictions, given.x, relaxation=relaxation)
-        violation = rules.violation(projection.y, given.x) > _TOLERANCE
+        violation = rules.violation(projection.y, given.x) > TOLERANCES.satisfied
         relaxed = (projection.status == Status.RELAXED).tolist()
         broken = [
             _breaks(rules, row) if bad else ""

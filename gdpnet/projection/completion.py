@@ -14,6 +14,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Clause
 from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.solve import existence
 from gdpnet.solve.base import Array
 from gdpnet.solve.existence import State
@@ -80,7 +81,7 @@ def truth_values(rules: Rules, at: Batch, assignment: Array) -> Array:
     everything = rules.cache[_over_all_columns]
     each, globally = existence.measure(everything, at)
     level = max(float(globally), float(each.max()) if each.numel() else 0.0)
-    level = level * (1 + 1e-9) + 1e-9
+    level = TOLERANCES.above(level)
     state = State(everything, at)
     may = (state.booleans[0] <= level).tolist()
     clauses = state.clauses_at(level)

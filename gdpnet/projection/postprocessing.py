@@ -11,13 +11,12 @@ from gdpnet.derivative.gradients import Derivative
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import ConflictError, ConflictWarning
 from gdpnet.ir.batch import name_rows
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import contradiction
 from gdpnet.solve.base import Answer, Request
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.extended.judge import judge
 from gdpnet.solve.status import Status
-
-_RELAXED_BEYOND = 1e-6  # a regularised point breaks a rule beyond this
 
 
 def mark_invalid(request: Request, answer: Answer) -> Answer:
@@ -82,5 +81,5 @@ def move_to_regularised(request: Request, derivative: Derivative) -> Answer:
     answer.status[moved] = Status.PROJECTED
     found = answer.linearisation
     instance = found.instance if isinstance(found, ExactLinearisation) else request.evaluate()
-    judge(request.rules, request.x, instance, answer, moved, _RELAXED_BEYOND)
+    judge(request.rules, request.x, instance, answer, moved, TOLERANCES.satisfied)
     return answer

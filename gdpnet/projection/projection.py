@@ -12,6 +12,7 @@ import torch
 from gdpnet.derivative.gradients import Derivative
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
 from gdpnet.projection.operator import OperatorNode
 from gdpnet.relaxation.layouts import layouts_of
@@ -159,7 +160,7 @@ class Projection:
                 batch,
                 answer.columns()[some],
                 answer.assignment[some],
-                max(1e-9, 2 * torch.finfo(self.batch.dtype).eps),
+                max(TOLERANCES.of(torch.float64), 2 * torch.finfo(self.batch.dtype).eps),
             )
         return columns
 

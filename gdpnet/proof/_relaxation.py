@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from gdpnet.errors import SolverError
-from gdpnet.lp.highs import model_of
-from gdpnet.lp.program import LinearProgram
+from gdpnet.lp.persistent import PersistentHighs
+from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.proof._instance import Branch, RationalInstance
 
 
@@ -51,7 +50,7 @@ class NodeRelaxation:
         self.cost[: self.d] = self.cost[self.n :] = [float(w) / self.unit for w in instance.weights]
         # Scaled rows; multipliers are scaled back.
         full = np.hstack([sample.matrix, -sample.matrix[:, : self.d]]) / self.scale[:, None]
-        self.solver = _new_solver(full, self.cost)
+        self.model = _new_model(full, self.cost)
         self.full = full
         self.row_lower = np.full(len(self.scale), -np.inf)
         self.row_upper = np.full(len(self.scale), np.inf)
@@ -62,33 +61,21 @@ class NodeRelaxation:
         if (lower > upper).any():
             return None
         row_lower, row_upper = self._rows(path)
-        solver = self.solver
-        columns = np.arange(len(lower), dtype=np.int32)
-        solver.changeColsBounds(len(columns), columns, lower, upper)
+        self.model.set_columns(lower, upper)
         # Few rows change from node to node, and each change is a call.
         changed = (row_lower != self.row_lower) | (row_upper != self.row_upper)
         for row in map(int, np.flatnonzero(changed)):
-            solver.changeRowBounds(row, row_lower[row], row_upper[row])
+            self.model.set_row(row, row_lower[row], row_upper[row])
         self.row_lower, self.row_upper = row_lower, row_upper
-        solver.run()
-        status = solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        outcome = self.model.solve(trusted=(Outcome.OPTIMAL, Outcome.INFEASIBLE))
+        if outcome is Outcome.INFEASIBLE:
             return None
-        done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty)
-        if status not in done:
-            # From a basis of its own; a warm one may have led astray.
-            solver.clearSolver()
-            solver.run()
-            status = solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
-                return None
-            if status not in done:
-                raise SolverError(f"certify: HiGHS failed: {solver.modelStatusToString(status)}.")
-        found = solver.getSolution()
-        moves = np.array(found.col_value, dtype=float)
+        if outcome is not Outcome.OPTIMAL:
+            raise SolverError(f"certify: HiGHS failed: {self.model.status}.")
+        moves = self.model.point
         point = self.shift + moves[: self.n]
         point[: self.d] -= moves[self.n :]
-        multipliers = -np.array(found.row_dual, dtype=float) / self.scale * self.unit
+        multipliers = -self.model.multipliers / self.scale * self.unit
         return NodeAnswer(float(self.cost @ moves) * self.unit, point, multipliers)
 
     def rays(self, path: Branch) -> Iterator[np.ndarray]:
@@ -103,21 +90,17 @@ class NodeRelaxation:
         identity = np.eye(len(on))
         matrix = np.hstack([self.full[on], identity, -identity])
         cost = np.concatenate([np.zeros(len(lower)), np.ones(2 * len(on))])
-        for presolve in ("off", "on"):
-            solver = _new_solver(matrix, cost, presolve)
-            slack = np.zeros(2 * len(on))
-            columns = np.arange(len(cost), dtype=np.int32)
-            solver.changeColsBounds(
-                len(columns),
-                columns,
-                np.concatenate([lower, slack]),
-                np.concatenate([upper, slack + np.inf]),
+        slack = np.zeros(2 * len(on))
+        for presolve in (False, True):
+            model = _new_model(matrix, cost)
+            model.set_columns(
+                np.concatenate([lower, slack]), np.concatenate([upper, slack + np.inf])
             )
             for place, row in enumerate(on):
-                solver.changeRowBounds(place, row_lower[row], row_upper[row])
-            solver.run()
+                model.set_row(place, row_lower[row], row_upper[row])
+            model.run(presolve)
             ray = np.zeros(len(self.scale))
-            ray[on] = -np.array(solver.getSolution().row_dual, dtype=float) / self.scale[on]
+            ray[on] = -model.multipliers / self.scale[on]
             yield ray
 
     def residual(self, point: np.ndarray) -> np.ndarray:
@@ -150,27 +133,13 @@ class NodeRelaxation:
         return np.concatenate([lower, down_lower]), np.concatenate([upper, down_upper])
 
 
-def _new_solver(matrix: np.ndarray, cost: np.ndarray, presolve: str = "off") -> highspy.Highs:
+def _new_model(matrix: np.ndarray, cost: np.ndarray) -> PersistentHighs:
     """A model whose bounds are still to be set."""
-    solver = highspy.Highs()
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        "solver": "simplex",
-        "presolve": presolve,
-        "primal_feasibility_tolerance": 1e-10,
-        "dual_feasibility_tolerance": 1e-10,
-    }
-    for option, value in options.items():
-        solver.setOptionValue(option, value)
     rows, columns = matrix.shape
     free = np.full(rows, np.inf)
-    solver.passModel(
-        model_of(
-            LinearProgram(
-                *(cost, matrix, -free, free, np.zeros(columns), np.zeros(columns)),
-                integer=np.zeros(columns, dtype=bool),
-            )
+    return PersistentHighs(
+        LinearProgram(
+            *(cost, matrix, -free, free, np.zeros(columns), np.zeros(columns)),
+            integer=np.zeros(columns, dtype=bool),
         )
     )
-    return solver

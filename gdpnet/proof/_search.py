@@ -16,6 +16,7 @@ import torch
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance
@@ -28,9 +29,6 @@ from gdpnet.solve.status import Status
 # only nearly so).
 _SHORT = 2e-8
 _LAST = 5e-7
-
-# A row holds at a point within this, scaled; a number is whole within this.
-_HOLDS = 1e-9
 
 # Clauses whose children are looked at before one is chosen.
 _LOOKS = 4
@@ -134,7 +132,7 @@ class _CertificateSearch:
             if bound >= self.distance - self.short:
                 self.least = min(self.least, bound)
                 return leaf, []
-        for holds in (_HOLDS, -1.0):  # at last, on all that has not been chosen
+        for holds in (TOLERANCES.holds, -1.0):  # at last, on all that has not been chosen
             found = self._split(path, answer.point, holds)
             if found is not None:
                 return found
@@ -231,7 +229,7 @@ class _CertificateSearch:
         """On what is broken at a point; None where nothing is."""
         broken = self._broken(path, point, holds)
         column = self._fractional(point)
-        if column >= 0 and not (broken and broken[0][0] > _HOLDS):
+        if column >= 0 and not (broken and broken[0][0] > TOLERANCES.holds):
             value = int(np.floor(point[column]))
             paths = path.split(self.instance, column, value)
             return ColumnNode(column, value, (-1, -1)), list(paths)
@@ -292,7 +290,7 @@ class _CertificateSearch:
 
     def _fractional(self, point: np.ndarray) -> int:
         off = np.abs(point - np.rint(point)) * self.instance.sample.integer
-        return int(off.argmax()) if off.max(initial=0.0) > _HOLDS else -1
+        return int(off.argmax()) if off.max(initial=0.0) > TOLERANCES.integer else -1
 
 
 def _linked(node: Node, places: range) -> Node:

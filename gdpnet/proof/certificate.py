@@ -25,6 +25,7 @@ from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_o
 from gdpnet.errors import InputError
 from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
 from gdpnet.proof._check import UnprovedError, walk
 from gdpnet.proof._instance import Number, RationalInstance
@@ -36,10 +37,8 @@ __all__ = ["Certificate", "Verdict", "certify", "verify"]
 
 _INF = float("inf")
 
-# Residual, relative to max(|b|, max|a|) of a row, up to which a given y, or the point of a
-# mixed-integer program, satisfies the rules, and up to which the engine's point proves that y is
+# Residual, relative to max(|b|, max|a|) of a row, up to which the engine's point proves that y is
 # not the nearest.
-_SATISFIED = 1e-6
 _FOUND = 1e-8
 
 
@@ -113,7 +112,7 @@ def certify(
     check_count("node_limit", node_limit)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     known = None if y is None else _outputs(rules, y)
-    if known is not None and not _satisfies(rules, inputs, known, _SATISFIED):
+    if known is not None and not _satisfies(rules, inputs, known, TOLERANCES.satisfied):
         raise InputError("y: it does not satisfy the rules; pass the outputs that project returns.")
     return _search.certificate(
         rules, instance, inputs, prediction, known, time_limit=time_limit, node_limit=node_limit
@@ -128,7 +127,7 @@ def verify(
     certificate: Certificate | None = None,
     *,
     weights: Any = None,
-    tol: float = 1e-6,
+    tol: float = TOLERANCES.satisfied,
 ) -> Verdict:
     """Check that outputs satisfy the rules and that no nearer ones do.
 
@@ -244,7 +243,7 @@ def _by_solving(
     status = Status(int(found.status))
     if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
         return _Proof(0.0, False, f"The mixed-integer program was not solved: {status.message}")
-    if status is not Status.CONFLICT and not _satisfies(rules, x, found.y, _SATISFIED):
+    if status is not Status.CONFLICT and not _satisfies(rules, x, found.y, TOLERANCES.satisfied):
         told = "The mixed-integer program's point does not satisfy the rules: pass a certificate."
         return _Proof(0.0, False, told)
     value = float(found.value)

@@ -18,7 +18,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Role, RuleData
 from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.semantics import DisjointSets, enforced
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.products import Product, products, propositions
 from gdpnet.relaxation.relaxable import NO_LOGIC, LogicRows
 
@@ -79,7 +79,7 @@ def layout(
     clusters: Sequence[Sequence[int]],
     active: Sequence[bool],
     logic: LogicRows = NO_LOGIC,
-    room: Room | None = None,
+    feasibility: FeasibilityCheck | None = None,
 ) -> Layout:
     """The relaxation of a pattern of active rules.
 
@@ -89,7 +89,7 @@ def layout(
         active: which clauses apply.
         logic: columns and rows of the logic; without it logic that ties several clusters is left
             out.
-        room: leave products out that it finds empty; keep all where it is None.
+        feasibility: leave products out that it finds empty; keep all where it is None.
     """
     if not _possible(data, active):
         return (Part((0,), (), (MergedBlock((), ()),)),)
@@ -97,7 +97,7 @@ def layout(
     needed = {logic.truth[k] for c in spoken for k in _booleans(data, c)}
     blocks = []
     for cluster in clusters:
-        found = products(data, cluster, active, logic.same, room)
+        found = products(data, cluster, active, logic.same, feasibility)
         blocks.append(MergedBlock(tuple(cluster), tuple(_decided(p, logic, needed) for p in found)))
     always = [*data.global_rows, *(logic.spoken[c] for c in spoken)]
     parts = _parts(data, blocks, always)

@@ -55,17 +55,11 @@ class CompactProgram(SparseProgram):
             if i not in self._varying:
                 self._matrix[i, [j for j, _ in row.terms]] = [a.number for _, a in row.terms]
         self._rows, self._free = RowBuilder(), list[bool]()
-        self._move_of: dict[int, int] = {}
-        self._distance_of: dict[int, int] = {}
-        self.weights = []
         for part in layout:
             self._write(part)
         lower = np.where(self._free, -np.inf, 0.0)
         self._compress(self._rows, lower.tolist(), [np.inf] * len(self._free))
         del self._rows, self._free
-        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
-        self.outputs = np.array([self._move_of[j] for j in self.which], dtype=np.int64)
-        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
 
     def parameters(self, bound: Array, varying: Array, start: Array) -> Array:
         """What samples differ in, `batch x parameters`; see `SparseProgram`."""
@@ -107,7 +101,7 @@ class CompactProgram(SparseProgram):
     def _write(self, part: Part) -> None:
         moves = {j: self._column(free=True) for j in part.columns}
         distances = {j: self._column() for j in part.columns if j < self.data.outputs}
-        self._move_of |= moves
+        self._value_of |= moves
         self._distance_of |= distances
         for block in part.blocks:
             copies = [self._copy(part, product) for product in block.products]

@@ -1,20 +1,17 @@
-"""Whether rows leave a point, for every input there may be."""
+"""Whether rows of rules leave a point, for every input there may be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.lp import highs
+from gdpnet.lp.feasibility import Row, RowStack
 from gdpnet.relaxation.intervals import Interval, interval, times
 
 
-class Room:
+class FeasibilityCheck(RowStack[int]):
     """A linear program over columns and global rows to which rows come and go as on a stack.
 
     An expression of the inputs is a variable within its range, the same in all rows, and so is its
@@ -29,47 +26,23 @@ class Room:
     """
 
     def __init__(self, data: RuleData, ranges: Sequence[Interval]) -> None:
+        super().__init__()
         self._data, self._ranges = data, ranges
-        highspy = highs.package()
-        self._infeasible = highspy.HighsModelStatus.kInfeasible
-        self._solver = highspy.Highs()
-        options: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
-        for option, value in options.items():
-            self._solver.setOptionValue(option, value)
-        self._columns: dict[Any, int] = {}
-        self._sizes: list[int] = []
         for j, column in enumerate(data.columns):
             self._column(j, column.lower, column.upper)
         self.empty = not self.push(data.global_rows)
 
-    def push(self, rows: Iterable[int]) -> bool:
-        """Add rows; whether a point is left."""
-        size = 0
-        for i in rows:
-            row = self._data.rows[i]
-            terms: dict[int, float] = {}
-            for j, coefficient in row.terms:
-                for column, value in self._times(coefficient, j):
-                    terms[column] = terms.get(column, 0.0) + value
-            for atom, multiplier in row.bound.atoms.items():
-                column = self._column(atom, *interval(atom, self._ranges))
-                terms[column] = terms.get(column, 0.0) - multiplier
-            low = row.bound.number if row.equality else -np.inf
-            columns = np.fromiter(terms, dtype=np.int32, count=len(terms))
-            values = np.fromiter(terms.values(), dtype=float, count=len(terms))
-            self._solver.addRow(low, row.bound.number, len(terms), columns, values)
-            size += 1
-        self._sizes.append(size)
-        if size:
-            self._solver.run()
-        return bool(self._solver.getModelStatus() != self._infeasible)
-
-    def pop(self) -> None:
-        """Take the rows of the last push away."""
-        size = self._sizes.pop()
-        if size:
-            last = self._solver.getNumRow()
-            self._solver.deleteRows(size, np.arange(last - size, last, dtype=np.int32))
+    def _rows_of(self, item: int) -> Iterator[Row]:
+        row = self._data.rows[item]
+        terms: dict[int, float] = {}
+        for j, coefficient in row.terms:
+            for column, value in self._times(coefficient, j):
+                terms[column] = terms.get(column, 0.0) + value
+        for atom, multiplier in row.bound.atoms.items():
+            column = self._column(atom, *interval(atom, self._ranges))
+            terms[column] = terms.get(column, 0.0) - multiplier
+        high = row.bound.number
+        yield high if row.equality else -math.inf, terms, high
 
     def _times(self, coefficient: Coefficient, j: int) -> list[tuple[int, float]]:
         column = self._data.columns[j]
@@ -78,10 +51,3 @@ class Room:
             bounds = times(interval(atom, self._ranges), (column.lower, column.upper))
             found.append((self._column((atom, j), *bounds), multiplier))
         return found
-
-    def _column(self, key: int | Tree | tuple[Tree, int], low: float, high: float) -> int:
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = len(self._columns)
-            self._solver.addCol(0.0, low, high, 0, np.empty(0, np.int32), np.empty(0))
-        return column

@@ -17,7 +17,7 @@ from gdpnet.relaxation.blocks import (
     moving_bounds,
 )
 from gdpnet.relaxation.compact import CompactProgram, is_compact
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.program import RelaxationProgram, Sizes, complete
 from gdpnet.relaxation.relaxable import relaxable
@@ -69,7 +69,7 @@ class Layouts:
         self._conditional = np.array(
             [k for k, c in enumerate(self._data.clauses) if c.conditions], dtype=np.int64
         )
-        self._room: Room | None = None
+        self._feasibility: FeasibilityCheck | None = None
         self._lock = threading.Lock()
 
     def box(self, bound: Array) -> tuple[Array, Array]:
@@ -128,8 +128,8 @@ class Layouts:
         key = (active.tobytes(), ordered, pruned)
         with self._lock:
             if key not in self._number:
-                room = self._emptiness() if pruned else None
-                made = layout(self._data, ordered, active.tolist(), self.ready.logic, room)
+                feasibility = self._emptiness() if pruned else None
+                made = layout(self._data, ordered, active.tolist(), self.ready.logic, feasibility)
                 self.listed.append(made)
                 self.clusters.append(ordered)
                 self.contradictory.append(contradictory(made))
@@ -152,11 +152,11 @@ class Layouts:
         """How large the relaxation of a layout is, as the Pyomo chain writes it."""
         return RelaxationProgram(self._data, complete(self._data, self.listed[number])).sizes()
 
-    def _emptiness(self) -> Room | None:
-        if self._room is None:
-            self._room = Room(self._data, self._data.input_bounds)
+    def _emptiness(self) -> FeasibilityCheck | None:
+        if self._feasibility is None:
+            self._feasibility = FeasibilityCheck(self._data, self._data.input_bounds)
         # Globals that leave nothing are not the fault of the products.
-        return None if self._room.empty else self._room
+        return None if self._feasibility.empty else self._feasibility
 
 
 def layouts_of(rules: Rules) -> Layouts:

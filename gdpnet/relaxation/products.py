@@ -10,7 +10,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.semantics import enforced, options
-from gdpnet.relaxation.feasibility import Room
+from gdpnet.relaxation.feasibility import FeasibilityCheck
 
 # Beyond this the products of a cluster are not written down.
 MOST_PRODUCTS = 20_000
@@ -34,7 +34,7 @@ def products(
     rules: Sequence[int],
     active: Sequence[bool],
     same: dict[int, int] | None = None,
-    room: Room | None = None,
+    feasibility: FeasibilityCheck | None = None,
 ) -> list[Product]:
     """All products of a cluster, nested disjunctions included.
 
@@ -46,7 +46,7 @@ def products(
         rules: the cluster.
         active: which clauses apply, by clause.
         same: booleans that are the truth of a nested disjunct (a literal) where it is required.
-        room: leave products out that it finds empty; keep all where it is None.
+        feasibility: leave products out that it finds empty; keep all where it is None.
     """
     below = [data.clauses[k] for r in rules for k in data.subtree(data.rules[r].clause)]
     tied = {abs(n) - 1 for c in below for n in c.literals if data.booleans[abs(n) - 1].tied}
@@ -54,7 +54,7 @@ def products(
     aliases = {k: n for k, n in (same or {}).items() if n in required}
     said = propositions(data, active)
     found = []
-    for literals in _choices(data, rules, active, room):
+    for literals in _choices(data, rules, active, feasibility):
         values = {k: k + 1 in literals for k in tied}
         if find_assignment(said, values) is None:
             continue
@@ -98,7 +98,7 @@ def _choices(
     data: RuleData,
     rules: Sequence[int],
     active: Sequence[bool],
-    room: Room | None,
+    feasibility: FeasibilityCheck | None,
 ) -> Iterator[frozenset[int]]:
     """Every choice of literals for each rule, and for the rules that a literal requires."""
     count = 0
@@ -118,10 +118,10 @@ def _choices(
                 k for literal in chosen for k in data.guarded.get(literal - 1, ()) if active[k]
             ]
             rows = enforced(data.booleans, [n for n in chosen if n > 0])
-            if room is None or room.push(rows):
+            if feasibility is None or feasibility.push(rows):
                 yield from extend(literals | frozenset(chosen), [*others, *nested])
-            if room is not None:
-                room.pop()
+            if feasibility is not None:
+                feasibility.pop()
 
     yield from extend(frozenset(), [data.rules[r].clause for r in rules])
 

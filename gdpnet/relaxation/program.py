@@ -93,16 +93,10 @@ class RelaxationProgram(SparseProgram):
             if n > 0
         }
         self._sides = {j: self._bounds(j) for part in layout for j in part.columns}
-        self._value_of: dict[int, int] = {}
-        self._distance_of: dict[int, int] = {}
-        self.weights = []
         for part in layout:
             self._write(part)
         self._compress(self._rows, self._lower, self._upper)
         del self._rows, self._lower, self._upper
-        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
-        self.outputs = np.array([self._value_of[j] for j in self.which], dtype=np.int64)
-        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
 
     def sizes(self) -> Sizes:
         """How large it is."""

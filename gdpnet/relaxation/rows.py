@@ -1,4 +1,4 @@
-"""RowBuilder of a program while they are being written."""
+"""Rows of a program while they are being written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Value:
-    """`number + sum(factor * parameter)`; parameters are numbered as in `Program.parameters`."""
+    """`number + sum(factor * parameter)`, numbered as in `SparseProgram.parameters`."""
 
     number: float = 0.0
     moving: tuple[tuple[int, float], ...] = ()
@@ -30,7 +30,7 @@ ONE = Value(1.0)
 
 @dataclass
 class RowBuilder:
-    """RowBuilder `terms <= bound` (or `==`) while they are being written."""
+    """Rows `terms <= bound` (or `==`) while they are being written."""
 
     names: list[str] = field(default_factory=list)
     terms: list[dict[int, Value]] = field(default_factory=list)

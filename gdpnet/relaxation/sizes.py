@@ -1,9 +1,7 @@
-"""How large relaxations are, side by side."""
+"""How large relaxations are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -45,28 +43,3 @@ def sizes_of(
     if len(active) != 1:
         raise RuleError(f"x: expected one sample, got {len(active)}.")
     return layouts.sizes(layouts.planned(plan, np.ascontiguousarray(active[0]), prune))
-
-
-def size_table(
-    models: Mapping[Any, Rules],
-    relaxations: Sequence[str | Plan] = ("cnf", "dnf"),
-    x: Any = None,
-    prune: bool = False,
-) -> list[dict[str, Any]]:
-    """Sizes of several models in several relaxations, one row each.
-
-    Args:
-        models: rules by a label, such as their number.
-        relaxations: as in `sizes_of`.
-        x: inputs of one sample, which all models have.
-        prune: leave empty products out.
-
-    Returns:
-        Rows with `model`, `relaxation` and the fields of `Sizes`.
-    """
-    return [
-        {"model": label, "relaxation": str(relaxation)}
-        | asdict(sizes_of(rules, relaxation, x, prune))
-        for label, rules in models.items()
-        for relaxation in relaxations
-    ]

@@ -11,6 +11,7 @@ import numpy as np
 from gdpnet.extras import need
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.lp.program import SparseLinearProgram
 from gdpnet.relaxation.rows import RowBuilder, Value
 
 Array = np.ndarray
@@ -52,6 +53,9 @@ class SparseProgram(ABC):
         self._varying = {i: k for k, i in enumerate(varying)}
         # Parameters: one a row, then the coefficients that depend on x, then the start.
         self._first_start = len(data.rows) + len(varying) * len(data.columns)
+        self._value_of: dict[int, int] = {}
+        self._distance_of: dict[int, int] = {}
+        self.weights = []
 
     # ---- parameters ----------------------------------------------------------------------
 
@@ -90,12 +94,18 @@ class SparseProgram(ABC):
         """Values of the entries that move, `batch x moving`."""
         return np.ascontiguousarray(self._base + parameters[:, self._used] @ self._factors)
 
-    def entries(self, moving: Array) -> Array:
-        """Values of all entries, from those that move."""
-        value = self.value.copy()
-        inside = self.moving < len(value)
-        value[self.moving[inside]] = moving[inside]
-        return value
+    def at(self, moving: Array) -> SparseLinearProgram:
+        """The program of one sample, without costs."""
+        every = np.concatenate([self.value, self.bound])
+        every[self.moving] = moving
+        return self.scaled(*np.split(every, [len(self.value)]))
+
+    def scaled(self, value: Array, bound: Array) -> SparseLinearProgram:
+        """The program with other entries and right sides, without costs."""
+        return SparseLinearProgram(
+            *(np.zeros(len(self.lower)), np.where(self.equality, bound, -np.inf), bound),
+            *(self.lower, self.upper, self.start, self.column, value),
+        )
 
     def through_rows(self, prices: Array, point: Array) -> Array:
         """Gradient with respect to what moves, from that with respect to right sides, `moving`.
@@ -132,6 +142,9 @@ class SparseProgram(ABC):
         need("scipy", None, "Relaxations written out need")  # late: its import takes a while
         from scipy.sparse import coo_array
 
+        self.which = np.array(sorted(self._distance_of), dtype=np.int64)
+        self.outputs = np.array([self._value_of[j] for j in self.which], dtype=np.int64)
+        self.distances = np.array([self._distance_of[j] for j in self.which], dtype=np.int64)
         self.names = rows.names
         self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)
         values = [terms[c] for terms in rows.terms for c in sorted(terms)]

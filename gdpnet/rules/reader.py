@@ -25,6 +25,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
 from gdpnet.ir.linear import LinearForm
 from gdpnet.ir.logic import ClauseWriter
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.rules.associations import binary_of, identity, known_value, representative
 from gdpnet.rules.expressions import ExpressionReader
 
@@ -318,7 +319,8 @@ class Reader:
                     f"{name} is integer without finite bounds. Give it bounds: they make the "
                     "search for its value finite."
                 )
-            lower, upper = math.ceil(lower - 1e-9), math.floor(upper + 1e-9)
+            off = TOLERANCES.integer
+            lower, upper = math.ceil(lower - off), math.floor(upper + off)
             if lower > upper:
                 raise RuleError(f"{name}: no whole number lies within its bounds.")
         return Column(variable.name, float(lower), float(upper), integer)

@@ -15,6 +15,7 @@ import torch
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
 
@@ -44,7 +45,7 @@ class Settings(NamedTuple):
     norm: str = "l1"
     plan: Plan | None = None
     adaptive: bool = False
-    tolerance: float = 1e-9
+    tolerance: float = TOLERANCES.of(torch.float64)
     dtype: torch.dtype = torch.float64
     time_limit: float | None = None
     threads: int | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from gdpnet.errors import GdpnetError
 from gdpnet.extras import need
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.plan.graph import interaction_graph
 from gdpnet.plot import plot_rule_graph
 from gdpnet.plot.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
@@ -33,7 +34,6 @@ _STYLES: tuple[Any, ...] = (
 
 _WIDTH = 9.6  # inches, of every figure
 _WIDE_RANGE = 20.0  # beyond this ratio numbers stand on a logarithmic axis
-_NO_GAP = 1e-9  # a gap below it is rounding
 GRAPH_SAMPLES = 1000  # that are measured, at most
 
 
@@ -100,7 +100,7 @@ def _gap_curves(ax: Axes, known: list[Measured]) -> None:
     from matplotlib.lines import Line2D
 
     for k, one in enumerate(known):
-        gaps = np.sort(one.gaps[one.gaps > _NO_GAP])
+        gaps = np.sort(one.gaps[one.gaps > TOLERANCES.equal])
         if not len(gaps):
             continue
         share = np.arange(len(gaps), 0, -1) / len(one.gaps)
@@ -113,7 +113,7 @@ def _gap_curves(ax: Axes, known: list[Measured]) -> None:
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    without = [one.relaxation.label for one in known if not (one.gaps > _NO_GAP).any()]
+    without = [one.relaxation.label for one in known if not (one.gaps > TOLERANCES.equal).any()]
     handles, labels = ax.get_legend_handles_labels()
     if without:
         handles.append(Line2D([], [], linestyle=""))

@@ -14,6 +14,7 @@ import numpy as np
 from gdpnet.errors import InputError
 from gdpnet.extras import need
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
@@ -36,7 +37,7 @@ def compare(
     relaxations: str | Sequence[str | Plan] | None = None,
     *,
     weights: Any = None,
-    tolerance: float = 1e-6,
+    tolerance: float = TOLERANCES.satisfied,
     threads: int | None = 1,
     progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:

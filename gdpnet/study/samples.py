@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gdpnet.errors import InputError
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.nn.scaling import RuleInputs
 from gdpnet.study._models import LoadedModel, guarded
@@ -177,7 +178,7 @@ def what_holds(
     rules: RuleModel,
     x: Tensor | None,
     y: Tensor,
-    tolerance: float = 1e-6,
+    tolerance: float = TOLERANCES.satisfied,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Tensor:
     """Whether each rule, the global constraints and all together hold: bool (n, rules + 2).

@@ -14,7 +14,8 @@ import gdpnet
 from gdpnet import Plan, RuleModel, Status
 from gdpnet.explore import explorer_page
 from gdpnet.explore._model import model_of
-from gdpnet.lp import highs
+from gdpnet.lp.persistent import PersistentHighs
+from gdpnet.lp.program import Outcome
 from gdpnet.plot._polygons import area, inside, without_flat
 from gdpnet.plot._sets import RulesAt
 from gdpnet.study import load_model
@@ -102,15 +103,10 @@ def value_at(rules, x, relaxation, plan, yhat: np.ndarray, y: np.ndarray) -> flo
     start = np.clip(yhat, here.lower, here.upper)
     held = dict(zip(program.outputs.tolist(), y[program.which].tolist(), strict=True))
     fixed = {column: (v - 1e-6, v + 1e-6) for column, v in held.items()}
-    model = here._model(program, start, fixed)
-    cost = np.zeros(len(program.lower))
-    cost[program.distances] = 1.0
-    model.col_cost_ = cost
-    solver = highs.new_solver(presolve="off")  # which has tolerances of its own
-    solver.passModel(model)
-    solver.run()
-    assert str(solver.getModelStatus()).endswith("kOptimal")
-    return solver.getInfo().objective_function_value + float(np.abs(start - yhat).sum())
+    model = PersistentHighs(here._model(program, start, fixed))
+    model.set_cost(program.distances, np.ones(len(program.distances)))
+    assert model.run() is Outcome.OPTIMAL  # without presolve, which has tolerances of its own
+    return float(model.point[program.distances].sum() + np.abs(start - yhat).sum())
 
 
 def test_figure1(opened: Page) -> None:

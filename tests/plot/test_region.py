@@ -255,7 +255,6 @@ def test_the_outline_of_a_union_leaves_out_what_is_inside() -> None:
 
 
 def test_shadow_of_a_cube_turned_in_space() -> None:
-    from gdpnet.lp import highs
     from gdpnet.lp.program import LinearProgram
 
     rng = np.random.default_rng(2)
@@ -271,7 +270,7 @@ def test_shadow_of_a_cube_turned_in_space() -> None:
             upper=np.full(3, np.inf),
             integer=np.zeros(3, dtype=bool),
         )
-        corners = shadow(highs.model_of(program), (0, 2), np.array([2.0, 2.0]))
+        corners = shadow(program, (0, 2), np.array([2.0, 2.0]))
         expected = hull_of(cube[:, [0, 2]])
         assert len(corners) == len(expected) == 6
         assert np.abs(corners[:, None] - expected[None]).sum(2).min(1).max() < 1e-8

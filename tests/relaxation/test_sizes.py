@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pyomo.environ as pyo
 import pytest
 
 import gdpnet
 from gdpnet import Plan
 from gdpnet.relaxation import convexify
-from gdpnet.relaxation.sizes import size_table, sizes_of
+from gdpnet.relaxation.sizes import sizes_of
 from gdpnet.testing.problems.stress import pyomo_model as stress
 from tests.relaxation._programs import sizes
 
@@ -27,8 +29,11 @@ def paper_rules(k: int) -> gdpnet.RuleModel:
 
 @pytest.fixture(scope="module")
 def table() -> dict[tuple[int, str], dict[str, int]]:
-    models = {k: paper_rules(k) for k in range(1, 11)}
-    return {(row["model"], row["relaxation"]): row for row in size_table(models, x=[0.5])}
+    return {
+        (k, name): asdict(sizes_of(paper_rules(k), name, x=[0.5], prune=False))
+        for k in range(1, 11)
+        for name in ("cnf", "dnf")
+    }
 
 
 def test_variables_grow_as_the_paper_says(table: dict[tuple[int, str], dict[str, int]]) -> None:

@@ -18,7 +18,7 @@ from gdpnet.errors import ConflictError, RuleError
 from gdpnet.relaxation.intervals import Interval
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.alternatives import Alternative, alternatives, products
-from gdpnet.relaxation.pyomo.feasibility import Feasibility
+from gdpnet.relaxation.pyomo.feasibility import ConstraintCheck
 from gdpnet.relaxation.pyomo.propositions import Propositions
 from gdpnet.relaxation.pyomo.provenance import (
     get_products,
@@ -174,7 +174,7 @@ class BasicSteps(Transformation):
         ranges = _ranges(config.input_bounds, instance)
         logic = Propositions(instance.model())
         reader = SymbolicReader()
-        feasibility = Feasibility(reader, ranges) if config.prune else None
+        feasibility = ConstraintCheck(reader, ranges) if config.prune else None
         if feasibility is not None and not feasibility.push(walk.constraints(instance)):
             feasibility = None  # nothing at all is feasible, which is not the products' fault
         merged = [self._products(c, logic, feasibility, config.max_products) for c in clusters]
@@ -202,7 +202,7 @@ class BasicSteps(Transformation):
             walk.switch_off(cluster.disjunctions)
 
     def _products(
-        self, cluster: _Cluster, logic: Propositions, feasibility: Feasibility | None, most: int
+        self, cluster: _Cluster, logic: Propositions, feasibility: ConstraintCheck | None, most: int
     ) -> list[tuple[Alternative, ...]]:
         names = [disjunction.name for disjunction in cluster.disjunctions]
         rules = [alternatives(disjunction, logic.named) for disjunction in cluster.disjunctions]

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
 from gdpnet.ir.linear import Coefficient, LinearForm
-from gdpnet.lp import highs
+from gdpnet.lp.feasibility import Row, RowStack
 from gdpnet.relaxation.intervals import Interval, interval, times
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 
-_Row = tuple[float, dict[int, float], float]
 
-
-class Feasibility:
-    """A linear program that says whether rows leave a point; rows come and go as on a stack.
+class ConstraintCheck(RowStack[Any]):
+    """A linear program that says whether constraints leave a point; they come and go on a stack.
 
     Params keep the value they have, or, where a range is given, become variables: a sum of them is
     exact, and any other expression of them becomes one variable within its range, the same in all
@@ -32,45 +29,20 @@ class Feasibility:
     """
 
     def __init__(self, reader: SymbolicReader, ranges: dict[int, Interval]) -> None:
+        super().__init__()
         self._reader = reader
         self._ranges = ranges
-        self._rows: dict[int, tuple[Any, list[_Row]]] = {}
-        self._columns: dict[Any, int] = {}
-        self._sizes: list[int] = []
-        highspy = highs.package()
-        self._infeasible = highspy.HighsModelStatus.kInfeasible
-        self._solver = highspy.Highs()
-        options: dict[str, Any] = {"output_flag": False, "threads": 1, "presolve": "off"}
-        for option, value in options.items():
-            self._solver.setOptionValue(option, value)
-
-    def push(self, constraints: list[Any]) -> bool:
-        """Add constraints; whether a point is left."""
-        rows = [row for constraint in constraints for row in self._numeric(constraint)]
-        self._sizes.append(len(rows))
-        for low, terms, high in rows:
-            columns = np.fromiter(terms, dtype=np.int32, count=len(terms))
-            values = np.fromiter(terms.values(), dtype=float, count=len(terms))
-            self._solver.addRow(low, high, len(terms), columns, values)
-        self._solver.run()
-        return self._solver.getModelStatus() != self._infeasible
-
-    def pop(self) -> None:
-        """Take the constraints of the last push away."""
-        size = self._sizes.pop()
-        if size:
-            last = self._solver.getNumRow()
-            self._solver.deleteRows(size, np.arange(last - size, last, dtype=np.int32))
+        self._rows: dict[int, tuple[Any, list[Row]]] = {}
 
     # ---- rows as numbers -----------------------------------------------------------------
 
-    def _numeric(self, constraint: Any) -> list[_Row]:
-        known = self._rows.get(id(constraint))
+    def _rows_of(self, item: Any) -> list[Row]:
+        known = self._rows.get(id(item))
         if known is None:
-            known = self._rows[id(constraint)] = (constraint, self._read(constraint))
+            known = self._rows[id(item)] = (item, self._read(item))
         return known[1]
 
-    def _read(self, constraint: Any) -> list[_Row]:
+    def _read(self, constraint: Any) -> list[Row]:
         lower, body, upper = self._reader.sides(constraint)
         name = constraint.name
         sides = []
@@ -133,13 +105,6 @@ class Feasibility:
         return float(atoms.Evaluator(x)(atom)[0])
 
     # ---- columns -------------------------------------------------------------------------
-
-    def _column(self, key: Any, low: float, high: float) -> int:
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = len(self._columns)
-            self._solver.addCol(0.0, low, high, 0, np.empty(0, np.int32), np.empty(0))
-        return column
 
     def _variable(self, index: int) -> int:
         return self._column(("variable", index), *self._bounds(index))

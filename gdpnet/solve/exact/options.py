@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
+
+from gdpnet.ir.tolerances import TOLERANCES
 
 NODE_LIMIT = 100_000
 """Nodes of the search for a sample before MILP takes over."""
@@ -27,7 +30,7 @@ class SearchOptions(NamedTuple):
     """
 
     weights: np.ndarray
-    tolerance: float = 1e-9
+    tolerance: float = TOLERANCES.of(torch.float64)
     node_limit: int = NODE_LIMIT
     time_limit: float | None = None
     threads: int | None = None

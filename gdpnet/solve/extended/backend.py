@@ -19,6 +19,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
@@ -38,17 +39,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("gdpnet")
 
-# A point satisfies the rules if it does within this.
-_SATISFIED = 1e-6
-
 _STATUS = np.full(len(Outcome), Status.ERROR, dtype=np.int8)
 _STATUS[[Outcome.OPTIMAL, Outcome.INFEASIBLE]] = Status.PROJECTED, Status.CONFLICT
 
 # Samples that pay for a solver's model of their own.
 _PIECE = 64
-
-# An integer output this near to a whole number is that number.
-_NEARLY = 1e-9
 
 # Below this a weight is fractional.
 _WHOLE = 1.0 - 1e-7
@@ -164,11 +159,11 @@ class RelaxedBatch:
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
         solved = outcome == Outcome.OPTIMAL
         if self.rules.cache[integer_outputs] is not None:
-            y = whole_outputs(self.rules, y, _NEARLY)
+            y = whole_outputs(self.rules, y, TOLERANCES.integer)
         answer.y[samples[solved]] = y[solved]
         answer.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
         answer.status[samples] = _STATUS[outcome]
-        self.judge(samples[solved], _SATISFIED)
+        self.judge(samples[solved], TOLERANCES.satisfied)
 
     def _finished_by(self, solver: str, samples: Array) -> None:
         name = self.backend.name if solver == _OWN else solver
@@ -274,9 +269,9 @@ class RelaxedBatch:
     def broken(self, samples: Array) -> Array:
         """Which rules samples break, bool `samples x rules`."""
         if self.rules.is_plain:
-            return self.violation[samples] > _SATISFIED
+            return self.violation[samples] > TOLERANCES.satisfied
         batch = Batch.of_arrays(self.x[samples], self.answer.y[samples])
-        return (existence.measure(self.rules, batch)[0] > _SATISFIED).numpy()
+        return (existence.measure(self.rules, batch)[0] > TOLERANCES.satisfied).numpy()
 
 
 def _written_out(_: Rules) -> dict[tuple[int, str, bool], WrittenOut]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.kernels import (
     Array,
     Basis,
@@ -144,7 +145,7 @@ class ExtendedEngine:
         layouts: Sequence[Layout],
         threads: int | None = None,
         detailed: bool = False,
-        tolerance: float = 1e-6,
+        tolerance: float = TOLERANCES.satisfied,
     ) -> ExtendedSolved:
         """Optimal vertices of a batch.
 

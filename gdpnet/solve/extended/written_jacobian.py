@@ -74,7 +74,7 @@ class WrittenJacobian:
         from scipy.sparse.linalg import splu
 
         program = self.program
-        value = program.entries(moving)
+        value = program.at(moving).value
         shape = len(program.bound), len(program.lower)
         matrix = csr_array((value, program.column, program.start), shape=shape)
         along = np.zeros(shape[1])

@@ -15,6 +15,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
@@ -29,9 +30,6 @@ from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads
 
 _SOLVERS: dict[str, Solver] = {"highs": highs.solve, "gurobi": gurobi.solve}
-
-# Residual, relative to max(|b|, max|a|), up to which the oracle's own point counts as feasible.
-_CHECKED = 1e-9
 
 _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
 
@@ -216,7 +214,7 @@ def finish(
             answer.auxiliaries[index] = found.point[len(found.y) :]
         if found.status is Status.CONFLICT and settings.nearest:
             at = Batch.of_arrays(request.x[[index]], answer.y[[index]])
-            answer.assignment[index] = existence.each(rules, at, 1e-6)[0]
+            answer.assignment[index] = existence.each(rules, at, TOLERANCES.satisfied)[0]
         for literal in () if found.status is Status.CONFLICT else found.literals:
             answer.assignment[index, abs(literal) - 1] = np.sign(literal)
     return np.array(vertices, dtype=np.int64)
@@ -357,4 +355,4 @@ def _holds(sample: RulesAtSample, answer: DisjunctiveAnswer, y: Array) -> bool:
     rows = [*data.global_rows, *enforced(data.booleans, answer.literals)]
     excess = sample.matrix[rows] @ z - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
-    return bool((excess <= _CHECKED * sample.size[rows]).all())
+    return bool((excess <= TOLERANCES.holds * sample.size[rows]).all())

@@ -17,12 +17,10 @@ import numpy as np
 
 from gdpnet.ir.data import Boolean, Clause
 from gdpnet.ir.semantics import enforced
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import LinearProgram, Outcome, Solution, Solver
-
-# A literal holds at a node's point if its rows do within this; rows are of the order of 1.
-_HOLDS = 1e-9
 
 # Solvers round a switch that is off by 1e-9: times more than this it would let a rule slip.
 _LARGEST_M = 1e8
@@ -376,7 +374,7 @@ class _TreeSearch:
         excess = matrix @ point - bound
         excess = np.where(self.program.equality[index], np.abs(excess), excess)
         scale = np.maximum(1.0, np.maximum(np.abs(bound), np.abs(matrix).max(1)))
-        return bool((excess <= _HOLDS * scale).all())
+        return bool((excess <= TOLERANCES.holds * scale).all())
 
     def _true_literals(self, point: np.ndarray, literals: frozenset[int]) -> frozenset[int]:
         """The literals chosen, and of each required clause one that holds at the point."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Solver
 from gdpnet.solve.milp import disjunctive
@@ -33,7 +34,7 @@ def nearest(
     # Second stage: no more violation than that, then as near as possible.
     least = float(slack @ answer.point)
     matrix = np.vstack([program.matrix, slack[None].astype(float)])
-    bound = np.concatenate([program.bound, [least * (1 + 1e-9) + 1e-9]])
+    bound = np.concatenate([program.bound, [TOLERANCES.above(least)]])
     second = replace(
         program,
         matrix=matrix,

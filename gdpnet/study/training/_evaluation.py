@@ -12,8 +12,6 @@ from torch import nn
 from gdpnet.study.samples import what_holds
 from gdpnet.study.training._task import Data, Task
 
-TOLERANCE = 1e-6
-
 _SINGLES = 64  # samples that are timed one by one
 
 
@@ -67,7 +65,7 @@ def evaluate(task: Task, outputs: Outputs, split: str) -> dict[str, float]:
 def _satisfaction(task: Task, split: str, data: Data, y: torch.Tensor) -> dict[str, float]:
     rules, free = task.rules, task.conflict_free(split)
     # An inactive rule holds.
-    holds = what_holds(rules, data.rule_x, y, TOLERANCE)
+    holds = what_holds(rules, data.rule_x, y)
     held, everything = holds[:, :-2], holds[:, -1]
     alone = held.all(1)
     found = {

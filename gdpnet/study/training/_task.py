@@ -22,8 +22,6 @@ from gdpnet.study.training._protocols import Protocol, protocol_named
 
 _PLANNING = 256  # unlabelled inputs that plans are made for
 
-_TOLERANCE = 1e-6  # a target satisfies the rules within it
-
 
 @dataclass(frozen=True)
 class Data:
@@ -178,7 +176,7 @@ class Task:
         if data.target.shape != (len(data), len(self.rules.output_names)):
             return None
         target = data.target.double()
-        return float(self.rules.satisfied(target, data.rule_x, _TOLERANCE).double().mean())
+        return float(self.rules.satisfied(target, data.rule_x).double().mean())
 
     def new_network(self, seed: int, make: Callable[[], nn.Module] | None = None) -> nn.Module:
         """The backbone, the same for all methods of a seed.

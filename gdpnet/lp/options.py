@@ -1,0 +1,44 @@
+"""Options of HiGHS and Gurobi: one set for each purpose.
+
+| set | goes with |
+|---|---|
+| `LINEAR` | linear programs: a vertex, at the smallest tolerances HiGHS accepts |
+| `PERSISTENT` | a relaxation whose entries change from sample to sample |
+| `INTEGER` | mixed-integer programs |
+| `FEASIBILITY` | whether rows are empty: HiGHS' own tolerances, so that what nearly fits is kept |
+| `GUROBI` | every program in Gurobi |
+| `GUROBI_PERSISTENT`, `GUROBI_INTEGER` | the same purposes there |
+"""
+
+from __future__ import annotations
+
+Options = dict[str, bool | int | float | str]
+
+_SILENT: Options = {"output_flag": False, "threads": 1}
+
+FEASIBILITY = _SILENT
+LINEAR = _SILENT | {
+    "solver": "simplex",
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+# Few pivots follow a change: weights that start at 1 cost less than exact ones.
+PERSISTENT = LINEAR | {"simplex_dual_edge_weight_strategy": 1}
+# Ten times the smallest feasibility tolerances: at the smallest, HiGHS 1.15 has called feasible
+# programs infeasible and missed optima.
+INTEGER = LINEAR | {
+    "primal_feasibility_tolerance": 1e-9,
+    "mip_feasibility_tolerance": 1e-9,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+}
+
+GUROBI: Options = {
+    "Threads": 1,
+    "FeasibilityTol": 1e-9,
+    "OptimalityTol": 1e-9,
+    "IntFeasTol": 1e-9,
+    "DualReductions": 0,  # tells infeasible from unbounded
+}
+GUROBI_PERSISTENT = GUROBI | {"Method": 1}  # dual simplex: a vertex, and the old basis serves
+GUROBI_INTEGER = GUROBI | {"MIPGap": 0.0, "MIPGapAbs": 0.0}
