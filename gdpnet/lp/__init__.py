@@ -4,11 +4,8 @@
 |---|---|
 | `program` | a program, and what a solver says of it |
 | `options` | options of the solvers, a set for each purpose |
-| `highs`, `gurobi` | the solvers |
+| `solvers`, `highs`, `gurobi` | the solvers, by name |
 | `persistent` | programs kept in a solver and changed in place |
 | `feasibility` | whether rows leave a point |
 | `clock` | limits of time, and solvers that run where they can be called off |
 """
-
-NAMES = {"highs": "HiGHS", "gurobi": "Gurobi"}
-"""Solvers as their makers write them."""

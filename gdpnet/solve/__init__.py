@@ -9,6 +9,9 @@
 `register` gives a backend of your own a name.
 """
 
+from functools import partial
+
+from gdpnet.lp.solvers import SOLVERS
 from gdpnet.solve.base import (
     Answer,
     Backend,
@@ -41,7 +44,7 @@ __all__ = [
 
 register("exact", Exact)
 register("extended", Extended)
-register("highs", lambda: Extended("highs"))
-register("gurobi", lambda: Extended("gurobi"))
-register("milp", MILP)
-register("milp:gurobi", lambda: MILP("gurobi"))
+for _solver in SOLVERS:
+    register(_solver, partial(Extended, _solver))
+for _solver in SOLVERS:
+    register(MILP(_solver).name, partial(MILP, _solver))

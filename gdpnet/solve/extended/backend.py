@@ -20,8 +20,8 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
-from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.program import Outcome
+from gdpnet.lp.solvers import SOLVERS
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve import existence
@@ -70,7 +70,7 @@ class Extended(Backend):
     capabilities = Capabilities(relaxations=True, linearisation=True, nearest=True)
 
     def __init__(self, solver: str = _OWN) -> None:
-        check_choice("Extended: solver", solver, (_OWN, "highs", "gurobi"))
+        check_choice("Extended: solver", solver, (_OWN, *SOLVERS))
         self.solver = solver
 
     @property
@@ -81,14 +81,14 @@ class Extended(Backend):
     @property
     def description(self) -> str:
         """How it solves."""
-        solver = "gdpnet's dense simplex" if self.solver == _OWN else NAMES[self.solver]
+        solver = "gdpnet's dense simplex" if self.solver == _OWN else SOLVERS[self.solver].title
         return f"written out, solved by {solver}"
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
         if self.solver == _OWN:
             return kernels.unavailable("solver='extended'", "solver='highs'")
-        return (gurobi if self.solver == "gurobi" else highs).unavailable()
+        return SOLVERS[self.solver].unavailable()
 
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""

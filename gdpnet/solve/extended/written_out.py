@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gdpnet.ir.steps import power_of_two
-from gdpnet.lp.options import PERSISTENT
-from gdpnet.lp.persistent import PersistentGurobi, PersistentHighs, PersistentModel
+from gdpnet.lp.persistent import PersistentModel
 from gdpnet.lp.program import Outcome
+from gdpnet.lp.solvers import SOLVERS
 from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.extended.written_jacobian import WrittenJacobian, WrittenVertex
 
@@ -42,7 +42,7 @@ class WrittenOut:
 
     Args:
         program: the program.
-        solver: "highs" or "gurobi".
+        solver: name in `gdpnet.lp.solvers.SOLVERS`.
     """
 
     def __init__(self, program: SparseProgram, solver: str) -> None:
@@ -133,7 +133,7 @@ class _InPlace:
 
 def _persistent(program: SparseProgram, unit: Array, solver: str) -> PersistentModel:
     scaled = program.scaled(program.value * unit[program.row_of], program.bound * unit)
-    return PersistentGurobi(scaled) if solver == "gurobi" else PersistentHighs(scaled, PERSISTENT)
+    return SOLVERS[solver].persistent(scaled)
 
 
 def _units(program: SparseProgram) -> Array:

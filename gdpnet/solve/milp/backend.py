@@ -16,9 +16,9 @@ from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
-from gdpnet.lp import NAMES, gurobi, highs
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
+from gdpnet.lp.solvers import SOLVERS
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.milp import disjunctive
@@ -28,8 +28,6 @@ from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads
-
-_SOLVERS: dict[str, Solver] = {"highs": highs.solve, "gurobi": gurobi.solve}
 
 _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
 
@@ -92,7 +90,7 @@ class MILP(Backend):
     capabilities = Capabilities(linearisation=True, nearest=True)
 
     def __init__(self, solver: str = "highs") -> None:
-        check_choice("MILP: solver", solver, tuple(_SOLVERS))
+        check_choice("MILP: solver", solver, tuple(SOLVERS))
         self.solver = solver
 
     @property
@@ -103,11 +101,11 @@ class MILP(Backend):
     @property
     def description(self) -> str:
         """How it solves."""
-        return f"a mixed-integer program by {NAMES[self.solver]}"
+        return f"a mixed-integer program by {SOLVERS[self.solver].title}"
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
-        return (gurobi if self.solver == "gurobi" else highs).unavailable()
+        return SOLVERS[self.solver].unavailable()
 
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
@@ -189,7 +187,7 @@ def finish(
         sample = RulesAtSample.of(rules, evaluated, place)
         clock = Clock(seconds)
         clocks.append(clock)
-        solver, known = _SOLVERS[backend.solver], incumbents.get(index)
+        solver, known = SOLVERS[backend.solver].solve, incumbents.get(index)
         found = _project(sample, yhat, solver, settings, known, clock)
         doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
