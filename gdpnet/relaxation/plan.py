@@ -122,8 +122,8 @@ class Plan:
             return cls.cnf() if text == "cnf" else cls.dnf(rules)
         if not isinstance(text, str) or kind not in _NUMBERED or not number.isdecimal():
             raise InputError(
-                "relaxation: expected 'dnf', 'cnf', 'adaptive', 'pdnf:K', 'plan:BUDGET' with a "
-                f"whole number, or a gdpnet.Plan, got {text!r}."
+                "relaxation: expected 'dnf', 'cnf', 'pdnf:K' or 'plan:BUDGET' with a whole number, "
+                f"a gdpnet.Plan or, to project, 'adaptive'; got {text!r}."
             )
         if kind == "pdnf":
             return cls.lexicographic(rules, int(number))

@@ -295,7 +295,7 @@ def test_bad_arguments() -> None:
         plot_region(rules, outputs=(0, 2))
     with pytest.raises(gdpnet.errors.InputError, match="two different"):
         plot_region(rules, outputs=(0, 0))
-    with pytest.raises(gdpnet.errors.InputError, match="'cnf', 'dnf' or a Plan"):
+    with pytest.raises(gdpnet.errors.InputError, match="relaxation: expected 'dnf', 'cnf'"):
         plot_region(rules, relaxation="adaptive")
     with pytest.raises(gdpnet.errors.InputError, match="got 3"):
         plot_region(rules, relaxation=3)  # type: ignore[arg-type]

@@ -241,7 +241,7 @@ def test_indicator_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
     best = gdpnet.project(rules, torch.tensor([0.5], dtype=torch.float64), solver="milp")
     assert float(best.distance) == pytest.approx(0.3)
     assert BooleanNode not in kinds(certify(rules, [0.5], y=best.y))
-    monkeypatch.setattr(_search._Search, "_promising", second_first)
+    monkeypatch.setattr(_search._CertificateSearch, "_promising", second_first)
     certificate = certify(rules, [0.5], y=best.y)
     assert BooleanNode in kinds(certificate)
     verdict = verify(rules, [0.5], best.y, certificate=Certificate.from_json(certificate.to_json()))

@@ -89,7 +89,7 @@ def test_pruning_makes_the_dnf_small() -> None:
 
 def test_wrong_arguments() -> None:
     rules = paper_rules(2)
-    with pytest.raises(gdpnet.errors.RuleError, match="'cnf', 'dnf' or a Plan"):
+    with pytest.raises(gdpnet.errors.InputError, match="relaxation: expected 'dnf', 'cnf'"):
         sizes_of(rules, "hull", [0.5])
     with pytest.raises(gdpnet.errors.RuleError, match="one sample"):
         sizes_of(rules, "cnf", [[0.5], [0.6]])
