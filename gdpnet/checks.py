@@ -32,7 +32,7 @@ def weights_of(weights: Any, rules: Rules) -> tuple[np.ndarray, float]:
     if isinstance(weights, torch.Tensor):
         weights = weights.detach().cpu().numpy()
     try:
-        array = np.asarray(weights, dtype=float)
+        array = np.array(weights, dtype=float)  # a copy: the caller may write into it
     except (TypeError, ValueError):
         array = np.asarray(weights, dtype=object)
     if array.dtype == object or array.shape != (d,) or not (np.isfinite(array) & (array > 0)).all():

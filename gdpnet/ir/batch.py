@@ -201,7 +201,8 @@ def arrays_of(batch: Batch, mark: bool) -> tuple[np.ndarray, np.ndarray, np.ndar
         batch: on the CPU.
         mark: whether such samples are marked, else they raise.
     """
-    inputs, predictions = as_array(batch.x), as_array(batch.y)
+    # Copies: what is asked for later must not see what the caller writes into his own arrays.
+    inputs, predictions = as_array(batch.x).copy(), as_array(batch.y).copy()
     # A sum of squares is cheaper than a mask, and finite only if all its terms are.
     if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
         return inputs, predictions, np.zeros(len(predictions), dtype=bool)

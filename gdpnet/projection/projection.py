@@ -102,7 +102,7 @@ class Projection:
         prediction then).
         """
         answer = self.answer
-        distance = np.abs(answer.y - self.batch.y.detach().numpy()) @ self._weights
+        distance = np.abs(answer.y - self.request.yhat) @ self._weights
         nothing = (answer.status == Status.CONFLICT) | (answer.status == Status.UNSOLVED)
         distance[nothing] = np.inf
         return self._tensor(distance, self.batch.dtype)
@@ -110,7 +110,7 @@ class Projection:
     @cached_property
     def status(self) -> torch.Tensor:
         """Codes of `Status`, int8 `...`."""
-        return self._tensor(self.answer.status)
+        return self._tensor(self.answer.status.copy())
 
     @cached_property
     def disjunct(self) -> torch.Tensor:
@@ -154,7 +154,7 @@ class Projection:
         some = samples[answered]
         if len(some) and columns.shape[1]:
             y = torch.from_numpy(answer.y).to(self.batch.dtype).double().numpy()
-            batch = Batch.of_arrays(self.batch.x.detach().numpy()[some], y[some])
+            batch = Batch.of_arrays(self.request.x[some], y[some])
             columns[answered] = completion.complete(
                 rules,
                 batch,
@@ -200,7 +200,7 @@ class Projection:
             raise SolverError(
                 f"sample: HiGHS found no values of the auxiliaries of sample {sample}."
             )
-        at = Batch.of_arrays(self.batch.x.detach().numpy()[[index]], z[None])
+        at = Batch.of_arrays(self.request.x[[index]], z[None])
         truth = completion.truth_values(self._rules, at, self.answer.assignment[index])
         load(model, self._rules.data, at.x[0].tolist(), z.tolist(), truth.tolist())
 
@@ -267,7 +267,7 @@ class ProjectionInfo:
     @cached_property
     def bound(self) -> torch.Tensor:
         """Proved lower bound on each distance, float64 `...`."""
-        return self._projection._tensor(self._answer.value)
+        return self._projection._tensor(self._answer.value.copy())
 
     @cached_property
     def solver(self) -> str | list[str]:

@@ -24,7 +24,7 @@ from gdpnet.solve.base import Backend, Request, Settings
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
-from gdpnet.solve.registry import backend_of, names
+from gdpnet.solve.registry import BACKENDS, backend_of, names
 
 logger = logging.getLogger("gdpnet")
 
@@ -129,16 +129,20 @@ def project(
         on_conflict,
         on_invalid,
     )
-    known = rules.cache[_projectors] if isinstance(rules, Rules) else {}
+    if weights is not None or not isinstance(solver, str) or not isinstance(rules, Rules):
+        return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))(yhat, x)
+    # Of equal keywords True and 1 are two, and a name may be registered anew.
+    key = *keywords, type(threads), type(time_limit), BACKENDS.get(solver)
+    known = rules.cache[_projectors]
     try:
-        projector = known.get(keywords)
-    except TypeError:  # weights or what is no keyword at all: nothing to find it by
+        projector = known.get(key)
+    except TypeError:  # what is no keyword at all: nothing to find it by
         return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))(yhat, x)
     if projector is None:
         projector = Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))
         if len(known) >= _MOST_PROJECTORS:
             known.clear()
-        known[keywords] = projector
+        known[key] = projector
     return projector(yhat, x)
 
 
@@ -246,12 +250,12 @@ class Projector:
         assembled = time.perf_counter()
 
         answer = self.backend.solve(request)
+        if np.count_nonzero(invalid):
+            answer = postprocessing.mark_invalid(request, answer)
         if self.strict:
             answer = hold_strictly(request, answer)
         if not harmless:
             answer = hold_rounded(request, answer)
-        if np.count_nonzero(invalid):
-            answer = postprocessing.mark_invalid(request, answer)
         if self.on_conflict == "raise":
             postprocessing.raise_conflict(request, answer)
         elif self.on_conflict == "nearest":

@@ -102,12 +102,12 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     """The same for points of other solvers, whose auxiliaries are not known."""
     settings = request.settings
     answer = answer._replace(y=answer.y.copy())
-    rounded = torch.from_numpy(answer.y[samples]).to(settings.dtype).double().numpy()
+    rounded = _rounded(answer.y[samples], settings.dtype)
     each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
     wrong = violation > settings.tolerance
     answer.y[samples] = rounded
-    if "layout" in answer.notes:  # a relaxation's point may break rules
+    if settings.plan is not None:  # a relaxation's point may break rules
         answer.status[samples[wrong]] = Status.RELAXED
         return answer, np.zeros(len(samples))
     if wrong.any() and kernels.AVAILABLE:
@@ -120,6 +120,12 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
             getattr(answer, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0
     return answer, np.where(violation > settings.tolerance, violation, 0.0)
+
+
+def _rounded(y: Array, dtype: torch.dtype) -> Array:
+    """Numbers of a type, the largest instead of infinity."""
+    most = torch.finfo(dtype).max
+    return torch.from_numpy(y).to(dtype).double().clamp(-most, most).numpy()
 
 
 class Reach:

@@ -129,7 +129,7 @@ class Exact(Backend):
         if np.count_nonzero(rest):
             answer, rest = self._finish(request, answer, linearisation, started)
         if solved.unproved is not None:
-            return answer.noting(least_norm=~solved.unproved & ~rest)
+            return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))
         return answer
 
     def search(self, request: Request) -> ExactLinearisation:
