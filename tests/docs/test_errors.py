@@ -284,8 +284,8 @@ def solver_of_another_relaxation() -> None:
 def unknown_solver() -> None:
     with pytest.MonkeyPatch.context() as patch:  # without names that other tests registered
         names = ("exact", "extended", "highs", "gurobi", "milp", "milp:gurobi")
-        known = {name: registry._BACKENDS[name] for name in names}
-        patch.setattr(registry, "_BACKENDS", known)
+        known = {name: registry.BACKENDS[name] for name in names}
+        patch.setattr(registry, "BACKENDS", known)
         gdpnet.project(hot_rules(), YHAT, X, solver="cplex")
 
 
