@@ -47,7 +47,7 @@ class _Teller:
         self.active = answer.active
         self.values = rules.evaluate(self.x).rows
         # A vertex of the exact engine comes with its multipliers, other answers do not.
-        self.known = (answer.status == Status.PROJECTED) & (answer.solver == 1)
+        self.known = (answer.status == Status.PROJECTED) & answer.finished_by("exact")
         self.tight = [
             each.reshape(len(self.y), each.shape[-1]).cpu().numpy() for each in p.info.tight
         ]

@@ -130,16 +130,16 @@ def project(
         on_invalid,
     )
     if weights is not None or not isinstance(solver, str) or not isinstance(rules, Rules):
-        return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))(yhat, x)
+        return _new_projector(rules, keywords)(yhat, x)
     # Of equal keywords True and 1 are two, and a name may be registered anew.
     key = *keywords, type(threads), type(time_limit), BACKENDS.get(solver)
     known = rules.cache[_projectors]
     try:
         projector = known.get(key)
     except TypeError:  # what is no keyword at all: nothing to find it by
-        return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))(yhat, x)
+        return _new_projector(rules, keywords)(yhat, x)
     if projector is None:
-        projector = Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))
+        projector = _new_projector(rules, keywords)
         if len(known) >= _MOST_PROJECTORS:
             known.clear()
         known[key] = projector
@@ -147,6 +147,10 @@ def project(
 
 
 _KEYWORDS = tuple(project.__kwdefaults__ or {})
+
+
+def _new_projector(rules: Rules, keywords: tuple[Any, ...]) -> Projector:
+    return Projector(rules, **dict(zip(_KEYWORDS, keywords, strict=True)))
 
 
 def _projectors(_: Rules) -> dict[tuple[Any, ...], Projector]:

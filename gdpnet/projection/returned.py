@@ -49,7 +49,7 @@ def hold_strictly(request: Request, answer: Answer) -> Answer:
     if not isinstance(found, ExactLinearisation):
         return answer.noting(strict=strict)
     proved = (answer.status == Status.SATISFIED) | (answer.status == Status.PROJECTED)
-    samples = np.flatnonzero(proved & (answer.solver == 1))
+    samples = np.flatnonzero(proved & answer.finished_by("exact"))
     check = _check_of(request, found, strict=True)
     answer, held, _ = _enforce(request, answer, found, samples, check)
     strict[held] = True
@@ -78,7 +78,7 @@ def hold_rounded(request: Request, answer: Answer) -> Answer:
     samples = np.flatnonzero(at_risk)
     found = answer.linearisation
     if isinstance(found, ExactLinearisation):
-        finished = answer.solver[samples] == 1
+        finished = answer.finished_by("exact")[samples]
         check = _check_of(request, found)
         own = samples[finished]
         answer, _, broken[own] = _enforce(request, answer, found, own, check)

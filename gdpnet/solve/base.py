@@ -204,6 +204,12 @@ class Answer(NamedTuple):
         """Samples whose y satisfies the rules, (B,) bool."""
         return _ANSWERED[self.status]
 
+    def finished_by(self, solver: str) -> Array:
+        """Samples that a solver of this name finished, (B,) bool."""
+        if solver not in self.solvers:
+            return np.zeros(len(self.solver), dtype=bool)
+        return self.solver == self.solvers.index(solver)
+
     def columns(self) -> Array:
         """Outputs and auxiliaries, (B, n), NaN where they are not known."""
         return np.concatenate([self.y, self.auxiliaries], 1)

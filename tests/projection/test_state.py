@@ -168,3 +168,18 @@ def test_statuses_are_the_caller_s_own(rules: gdpnet.RuleModel) -> None:
     p.info.bound.zero_()
     assert p.value.tolist() == [5.0]
     assert "1 PROJECTED" in repr(p)
+
+
+def test_only_the_exact_engine_s_answers_come_with_multipliers(
+    rules: gdpnet.RuleModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = gdpnet.project(rules, YHAT, solver="milp")
+    assert p.answer.finished_by("milp").tolist() == [True]
+    assert p.answer.finished_by("exact").tolist() == [False]
+    assert rules.explain([4.0, 4.0]).rules[0].tight
+    monkeypatch.setattr("gdpnet.kernels.AVAILABLE", False)
+    told = gdpnet.RuleModel.from_data(rules.data).explain([[4.0, 4.0], [10.0, 12.0]])
+    assert [(one.status, one.rules[0].tight, one.always) for one in told] == [
+        ("PROJECTED", (), ()),
+        ("PROJECTED", (), ()),
+    ]

@@ -89,7 +89,7 @@ class ExactLinearisation(Linearisation):
         size, d = answer.y.shape
         if not (self.solved.parts and rules.data.rows):
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
-        known = (answer.status == Status.PROJECTED) & (answer.solver == 1)
+        known = (answer.status == Status.PROJECTED) & answer.finished_by("exact")
         known &= (answer.y == self.solved.z[:, :d]).all(1)  # not moved since, by strict or a tie
         shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
