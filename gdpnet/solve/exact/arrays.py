@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.data import Row, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.steps import impossible, power_of_two
@@ -54,6 +55,11 @@ class Component:
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]
+
+    @cached_property
+    def native(self) -> core.Component:
+        """Its rows and clauses, as the core reads them."""
+        return core.Component(core.Rows(*self.prepared), core.Logic(*self.logic))
 
     @cached_property
     def words(self) -> Array:

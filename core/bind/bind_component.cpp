@@ -1,0 +1,53 @@
+#include "bind/bind.hpp"
+#include "bind/views.hpp"
+#include "gdpnet/component.hpp"
+
+namespace nb = nanobind;
+
+namespace gdpnet::bind {
+
+namespace {
+
+using Numbers = Array<const double, 1>;
+using Indices = Array<const Index, 1>;
+using Bools = Array<const bool, 1>;
+
+Flags flags(const Bools& array) { return {array.data(), array.data() + array.extent(0)}; }
+
+}  // namespace
+
+void bind_component(nb::module_& module) {
+    nb::class_<Rows>(module, "Rows", "Rows of a component, scaled by powers of two; see component.hpp.")
+        .def(
+            "__init__",
+            [](Rows* self, Index outputs, Numbers lower, Numbers upper, Bools integer, Indices start, Indices column,
+               Numbers coefficient, Numbers largest, Numbers scale, Bools equality, Indices varying, Indices global_rows,
+               bool plain) {
+                new (self) Rows{outputs,           copied(lower),    copied(upper),   flags(integer),
+                                copied(start),     copied(column),   copied(coefficient), copied(largest),
+                                copied(scale),     flags(equality),  copied(varying), {},
+                                copied(global_rows), plain};
+                self->place.assign(self->equality.size(), -1);
+                for (std::size_t v = 0; v < self->varying.size(); ++v) self->place[std::size_t(self->varying[v])] = Index(v);
+            },
+            nb::arg("outputs"), nb::arg("lower"), nb::arg("upper"), nb::arg("integer"), nb::arg("start"), nb::arg("column"),
+            nb::arg("coefficient"), nb::arg("largest"), nb::arg("scale"), nb::arg("equality"), nb::arg("varying"),
+            nb::arg("global_rows"), nb::arg("plain"));
+    nb::class_<Logic>(module, "Logic", "Booleans and clauses of a component; see component.hpp.")
+        .def(
+            "__init__",
+            [](Logic* self, Indices clause_start, Indices clause_literal, Indices clause_guard, Indices true_start,
+               Indices true_row, Indices false_start, Indices false_row, Indices guarded_start, Indices guarded_clause,
+               Bools tied) {
+                new (self) Logic{copied(clause_start), copied(clause_literal), copied(clause_guard),  copied(true_start),
+                                 copied(true_row),     copied(false_start),    copied(false_row),     copied(guarded_start),
+                                 copied(guarded_clause), flags(tied)};
+            },
+            nb::arg("clause_start"), nb::arg("clause_literal"), nb::arg("clause_guard"), nb::arg("true_start"),
+            nb::arg("true_row"), nb::arg("false_start"), nb::arg("false_row"), nb::arg("guarded_start"),
+            nb::arg("guarded_clause"), nb::arg("tied"));
+    nb::class_<Component>(module, "Component", "Rows and clauses that can be projected by themselves.")
+        .def(nb::init<Rows, Logic>(), nb::arg("rows"), nb::arg("logic"));
+}
+
+}  // namespace gdpnet::bind

@@ -1,0 +1,7 @@
+#include "bind/bind.hpp"
+
+namespace gdpnet::bind {
+
+void bind_extended(nanobind::module_&) {}
+
+}  // namespace gdpnet::bind

@@ -1,0 +1,7 @@
+#include "bind/bind.hpp"
+
+namespace gdpnet::bind {
+
+void bind_quadratic(nanobind::module_&) {}
+
+}  // namespace gdpnet::bind

@@ -1,0 +1,21 @@
+// Constants and tolerances of the core, one section for each part.
+#pragma once
+
+#include "gdpnet/arrays.hpp"
+
+namespace gdpnet {
+
+// ---- the search, and the linear program at its nodes
+constexpr double kFeasibility = 1e-10;  // a scaled row (largest coefficient about 1) is violated beyond this
+constexpr double kAccepted = 1e-9;      // ... but no contradiction is concluded from less than this
+constexpr double kRounding = 1e-14;     // what arithmetic leaves of a whole number that rows determine, relative
+
+// ---- the quadratic program at a node, and the least norm
+
+// ---- the extended simplex of CNF and partial DNF
+
+// ---- the regularised program of the DNF
+
+// ---- the interior point of CNF and partial DNF
+
+}  // namespace gdpnet
