@@ -85,7 +85,8 @@ namespace nanobind::detail {
 
 template <class T, int N>
 struct type_caster<gdpnet::bind::Array<T, N>> {
-    NB_TYPE_CASTER(gdpnet::bind::Array<T NB_COMMA N>, const_name("numpy.typing.NDArray"))
+    using Held = gdpnet::bind::Array<T, N>;
+    NB_TYPE_CASTER(Held, const_name("numpy.typing.NDArray"))
 
     bool from_python(handle source, uint32_t, cleanup_list*) noexcept { return value.load(source.ptr()); }
 };
