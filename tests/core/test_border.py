@@ -1,4 +1,4 @@
-"""The border to the compiled core: its names, its stub, and what is said of one that will not do."""
+"""The border to the compiled core: its names, its stub, what is said of one that will not do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import sys
 import time
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -23,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 BORDER = ROOT / "gdpnet" / "core" / "__init__.py"
 STUB = ROOT / "gdpnet" / "core" / "_native.pyi"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+BUILD = "Build it: make core, or pip install -e ."
 
 native = pytest.importorskip("gdpnet.core._native")
 
@@ -105,9 +106,7 @@ def _seconds() -> float:
 
 def test_a_core_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gdpnet, "__version__", "9.9")
-    with pytest.warns(
-        gdpnet.errors.CoreWarning, match=r"is of gdpnet .*, the package is 9\.9\. Bu"
-    ):
+    with pytest.warns(gdpnet.errors.CoreWarning, match=r"is of gdpnet .*, the package is 9\.9\."):
         _load.load()
 
 
@@ -119,20 +118,14 @@ def test_a_core_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     module, why = _load.load()
     assert module is None
     assert why.startswith("The compiled core cannot be loaded (")
-    assert why.endswith("). Build it: make core, or pip install -e .")
+    assert why.endswith(f"). {BUILD}")
 
 
 def test_no_core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "gdpnet.core._native", None)
-    none: tuple[ModuleType | None, str] = _load.load()
-    assert none == (
-        None,
-        "The compiled core is not built. Build it: make core, or pip install -e .",
-    )
+    assert _load.load() == (None, f"The compiled core is not built. {BUILD}")
     monkeypatch.setattr(_load, "_SOURCES", tmp_path / "core")
-    assert _load.load()[1].startswith(
-        "The compiled core is missing from this installation. Install"
-    )
+    assert _load.load()[1].startswith("The compiled core is missing from this installation. Ins")
 
 
 def test_names_of_a_missing_core() -> None:
