@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core, kernels
 
 if TYPE_CHECKING:
     from gdpnet.ir.rules import Rules
@@ -40,7 +40,7 @@ class Instance(NamedTuple):
             rules: the rules.
             x: inputs, (B, p) float64, contiguous.
         """
-        if kernels.AVAILABLE:
+        if core.AVAILABLE:
             tape = rules.cache[_tape]
             if tape is not None:
                 size = len(x)

@@ -24,26 +24,7 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
-
-
-def _importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ValueError:  # blocked by a None in sys.modules
-        return False
-
-
-AVAILABLE = _importable("numba")
-"""Whether kernels can be loaded."""
-
-
-def unavailable(what: str, instead: str) -> str | None:
-    """Why something cannot be had without kernels, and what to use instead; None where it can."""
-    if AVAILABLE:
-        return None
-    return f"{what} needs numba, which is not installed. Install it, or use {instead}."
 
 
 _NAMES = {

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core, kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.residuals import ReturnedCheck
@@ -110,7 +110,7 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     if settings.plan is not None:  # a relaxation's point may break rules
         answer.status[samples[wrong]] = Status.RELAXED
         return answer, np.zeros(len(samples))
-    if wrong.any() and kernels.AVAILABLE:
+    if wrong.any() and core.AVAILABLE:
         # The engine knows how to mend it.
         some = samples[wrong]
         part = request.take(some)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core, kernels
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
@@ -90,7 +90,7 @@ class Exact(Backend):
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
-        return kernels.unavailable("solver='exact'", "solver='milp'")
+        return core.unavailable("solver='exact'", "solver='milp'")
 
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""

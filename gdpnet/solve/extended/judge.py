@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core, kernels
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
@@ -108,7 +108,7 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and kernels.AVAILABLE:
+    if rules.is_plain and instance is not None and core.AVAILABLE:
         measured = np.empty(answer.active.shape) if violation is None else violation
         held = rules.cache[Judge](
             *(samples, instance, answer.active, answer.y, tol, answer.assignment, measured)
