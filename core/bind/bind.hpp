@@ -13,5 +13,6 @@ void bind_quadratic(nanobind::module_& module);
 void bind_extended(nanobind::module_& module);
 void bind_band(nanobind::module_& module);
 void bind_blocks(nanobind::module_& module);
+void bind_judge(nanobind::module_& module);
 
 }  // namespace gdpnet::bind

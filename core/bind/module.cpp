@@ -11,6 +11,7 @@ NB_MODULE(GDPNET_MODULE, module) {
     bind_build(module);
     bind_component(module);
     bind_tape(module);
+    bind_judge(module);
     bind_exact(module);
     bind_quadratic(module);
     bind_extended(module);

@@ -42,11 +42,23 @@ def out_of_date() -> str | None:
 
 
 if TYPE_CHECKING:
+    from gdpnet.core._native import ACCEPTED as ACCEPTED
+    from gdpnet.core._native import ACCEPTED_AS_IS as ACCEPTED_AS_IS
     from gdpnet.core._native import COMPILER as COMPILER
+    from gdpnet.core._native import DETERMINED as DETERMINED
+    from gdpnet.core._native import NODE_LIMIT as NODE_LIMIT
+    from gdpnet.core._native import NO_SOLUTION as NO_SOLUTION
+    from gdpnet.core._native import NUMERICAL as NUMERICAL
+    from gdpnet.core._native import OPERATIONS as OPERATIONS
+    from gdpnet.core._native import SOLVED as SOLVED
     from gdpnet.core._native import VERSION as VERSION
     from gdpnet.core._native import Component as Component
+    from gdpnet.core._native import Judge as Judge
     from gdpnet.core._native import Logic as Logic
     from gdpnet.core._native import Rows as Rows
+    from gdpnet.core._native import Search as Search
+    from gdpnet.core._native import Tape as Tape
+    from gdpnet.core._native import vjp_vertex as vjp_vertex
 elif _native is not None:
     globals().update(_load.public_names(_native))
 else:

@@ -198,7 +198,7 @@ class Sampled:
             )
             status = self._project(Rules.from_data(kept), samples).status.numpy()
             return float((status == Status.CONFLICT).mean())
-        from gdpnet.kernels import NO_SOLUTION
+        from gdpnet.core import NO_SOLUTION
 
         instance = Instance.of(self._choosing.rules, self.x[samples])
         active = np.zeros_like(instance.active)

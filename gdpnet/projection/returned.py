@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gdpnet import core, kernels
+from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.residuals import ReturnedCheck
@@ -232,7 +232,7 @@ def _enforce(
         instance = found.instance.take(rest)
         tightened = instance._replace(bound=instance.bound - margin)
         solved = found.engine.project(tightened, yhat[rest], search)
-        some = (solved.status == kernels.SOLVED) | (solved.status == kernels.ACCEPTED_AS_IS)
+        some = (solved.status == core.SOLVED) | (solved.status == core.ACCEPTED_AS_IS)
         rest, place, margin, passed = rest[some], place[some], margin[some], passed[some]
         z, assignment, value = solved.z[some], solved.assignment[some], solved.distance[some]
     return answer, np.concatenate(held), broken
