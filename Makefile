@@ -106,7 +106,7 @@ fuzz-core: $(DEMO)
 	  -DCMAKE_CXX_COMPILER=clang++ -DGDPNET_PYTHON=OFF -DGDPNET_FUZZ=ON
 	$(CMAKE) --build $(FUZZED)
 	@mkdir -p $(FUZZED)/corpus
-	$(FUZZED)/fuzz_search -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=20 -print_final_stats=1 \
+	$(FUZZED)/fuzz_search -max_total_time=$$(( 60 * $(MINUTES) )) -timeout=20 -max_len=256 -print_final_stats=1 \
 	  -artifact_prefix=$(FUZZED)/ $(FUZZED)/corpus
 
 demo: $(DEMO) $(CORE)
