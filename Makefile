@@ -20,7 +20,7 @@ GDPNET := $(PY) -m gdpnet.cli
 DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.installed
 CORE := $(VENV)/.core
-SOURCES := $(wildcard core/CMakeLists.txt core/*/*.[ch]pp core/include/*/*.hpp)
+SOURCES := core/CMakeLists.txt $(shell find core -name '*.[ch]pp')
 
 # Without isolation: the folder of the build has to find nanobind again the next time.
 INSTALL = SKBUILD_BUILD_DIR=$(BUILD) SKBUILD_CMAKE_FRESH=1 SKBUILD_CMAKE_DEFINE=GDPNET_TESTS=OFF \
