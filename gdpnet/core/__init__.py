@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdpnet.core._load import load, public_names, stale
+from gdpnet.core import _load
 
 Array = np.ndarray[Any, Any]
 
-_native, WHY_MISSING = load()
+_native, WHY_MISSING = _load.load()
 
 AVAILABLE = _native is not None
 """Whether the core is there; where it is not, `WHY_MISSING` is a sentence on why and what to do."""
@@ -32,6 +32,13 @@ def unavailable(what: str, instead: str) -> str | None:
     if AVAILABLE:
         return None
     return f"{what} needs the compiled core; {instead} does not. {WHY_MISSING}"
+
+
+def out_of_date() -> str | None:
+    """That the core is older than its sources or of another version; None where it is not."""
+    if _native is None:
+        return None
+    return _load.stale(_native) or _load.other_version(_native)
 
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ if TYPE_CHECKING:
     from gdpnet.core._native import Tape as Tape
     from gdpnet.core._native import vjp_vertex as vjp_vertex
 elif _native is not None:
-    globals().update(public_names(_native))
+    globals().update(_load.public_names(_native))
 else:
 
     def __getattr__(name: str) -> Any:
@@ -62,4 +69,4 @@ else:
         raise ImportError(f"No gdpnet.core.{name}. {WHY_MISSING}", name=__name__)
 
 
-__all__ = ["AVAILABLE", "WHY_MISSING", "Array", "stale", "unavailable"]
+__all__ = ["AVAILABLE", "WHY_MISSING", "Array", "out_of_date", "unavailable"]

@@ -26,7 +26,7 @@ def load() -> tuple[ModuleType | None, str]:
         module = importlib.import_module(_NAME)
     except ImportError as error:
         return None, _why_missing(error)
-    for wrong in (stale(module), _other_version(module)):
+    for wrong in (stale(module), other_version(module)):
         if wrong:
             warnings.warn(wrong, CoreWarning, stacklevel=2)
     return module, _why_missing(None)
@@ -56,6 +56,14 @@ def stale(module: ModuleType) -> str | None:
     return f"The compiled core is older than {changed_file}. Build it again: {_BUILD}"
 
 
+def other_version(module: ModuleType) -> str | None:
+    """That a module is of another version than the package; None where it is not."""
+    own = getattr(sys.modules["gdpnet"], "__version__", None)
+    if own is None or own == module.VERSION:
+        return None
+    return f"The compiled core is of gdpnet {module.VERSION}, the package is {own}. {_remedy()}"
+
+
 def _in_repository() -> bool:
     return (_SOURCES / "CMakeLists.txt").is_file()
 
@@ -71,13 +79,6 @@ def _source_files() -> list[str]:
         waiting += [entry.path for entry in entries if entry.is_dir()]
         found += [entry.path for entry in entries if entry.name.endswith((".cpp", ".hpp"))]
     return found
-
-
-def _other_version(module: ModuleType) -> str | None:
-    own = getattr(sys.modules["gdpnet"], "__version__", None)
-    if own is None or own == module.VERSION:
-        return None
-    return f"The compiled core is of gdpnet {module.VERSION}, the package is {own}. {_remedy()}"
 
 
 def _why_missing(error: ImportError | None) -> str:

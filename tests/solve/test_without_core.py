@@ -1,4 +1,4 @@
-"""What works without numba, in a process that cannot import it; compared with this one."""
+"""What works without the compiled core, in a process without it; compared with this one."""
 
 from __future__ import annotations
 
@@ -97,17 +97,16 @@ LAYERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"solver": "exact"}, "solver='exact' needs numba, which is not installed. Install it, or use "
-     "solver='milp'."),
-    ({"relaxation": "cnf", "solver": "extended"}, "solver='extended' needs numba, which is not "
-     "installed. Install it, or use solver='highs'."),
-    ({"gradient": gdpnet.Mixed("qp")}, "gradient: QP(eps=0.01, cap=64) needs numba, which is not "
-     "installed. Install it, or use gradient='auto' or 'straight_through'."),
-    ({"relaxation": "cnf", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs numba"),
-    ({"solver": gdpnet.solve.Exact(tie="least_norm")}, "solver='exact' needs numba"),
-    ({"strict": True}, "strict=True needs numba, which is not installed. Install it, or use "
-     "strict=False."),
-    ({"forward": "qp", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs numba"),
+    ({"solver": "exact"}, "solver='exact' needs the compiled core; solver='milp' does not. "
+     "The compiled core is not built. Build it: "),
+    ({"relaxation": "cnf", "solver": "extended"}, "solver='extended' needs the compiled core; "
+     "solver='highs' does not. "),
+    ({"gradient": gdpnet.Mixed("qp")}, "gradient: QP(eps=0.01, cap=64) needs the compiled core; "
+     "gradient='auto' or 'straight_through' does not. "),
+    ({"relaxation": "cnf", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs the compiled"),
+    ({"solver": gdpnet.solve.Exact(tie="least_norm")}, "solver='exact' needs the compiled core"),
+    ({"strict": True}, "strict=True needs the compiled core; strict=False does not. "),
+    ({"forward": "qp", "gradient": "qp"}, "gradient: QP(eps=0.01, cap=64) needs the compiled core"),
 ]  # fmt: skip
 
 
@@ -134,14 +133,14 @@ def other_process() -> dict[str, Any]:
 def there() -> Any:
     code = """
 import json, logging, sys
-sys.modules["numba"] = None
+sys.modules["gdpnet.core._native"] = None
 logging.getLogger("gdpnet").addHandler(logging.StreamHandler(sys.stderr))
-from tests.solve.test_without_numba import other_process
+from tests.solve.test_without_core import other_process
 print(json.dumps(other_process()))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("numba is not installed") == 1
+    assert done.stderr.count("The compiled core is not built. Build it: ") == 1
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -195,7 +194,7 @@ def test_who_solves_is_shown(there) -> None:
     assert "solver=MILP()" in there["repr"]
 
 
-def test_what_needs_numba_is_refused_when_the_layer_is_made(there) -> None:
+def test_what_needs_the_core_is_refused_when_the_layer_is_made(there) -> None:
     assert len(there["refused"]) == len(REFUSED)
     for message, (_, expected) in zip(there["refused"], REFUSED, strict=True):
         assert message.startswith(expected)
@@ -204,7 +203,7 @@ def test_what_needs_numba_is_refused_when_the_layer_is_made(there) -> None:
 def test_doctor(there) -> None:
     code, text = there["doctor"]
     assert code == 0
-    assert "numba" in text
+    assert "no compiled core is not built. Build it: " in " ".join(text.split())
     assert "All that gdpnet needs works." in text
 
 
@@ -218,7 +217,7 @@ def test_graphs_of_random_rules(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
     graphs = []
     for available in (True, False):
-        monkeypatch.setattr("gdpnet.kernels.AVAILABLE", available)
+        monkeypatch.setattr("gdpnet.core.AVAILABLE", available)
         graphs.append(gdpnet.plan.interaction_graph(gdpnet.RuleModel.from_data(rules.data), yhat))
     assert list(graphs[0].edges) == list(graphs[1].edges)
     for one, other in zip(graphs[0].edges.values(), graphs[1].edges.values(), strict=True):
@@ -230,7 +229,7 @@ def test_graphs_of_random_rules(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 def test_evaluating_one_sample_leaves_the_rules_alone(
     available: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gdpnet.kernels.AVAILABLE", available)
+    monkeypatch.setattr("gdpnet.core.AVAILABLE", available)
     m = pyo.ConcreteModel()
     m.t = pyo.Param(mutable=True, initialize=1.0)
     m.y = pyo.Var(bounds=(0, 10))
