@@ -6,6 +6,12 @@ in `core/` at the top of the repository is compiled into `gdpnet.core._native`.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
 try:
     from gdpnet.core._native import *  # noqa: F403
 except ImportError:

@@ -12,8 +12,6 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 | `exact/_least_norm`, `_quadratic` | of all nearest points the one of least norm |
 | `exact/_jacobian`, `_face` | derivatives of vertices and of least-norm points |
 | `exact/_products` | the terms of the DNF within a distance |
-| `extended/_tables`, `_program` | the program of a part as sparse rows, written for one sample |
-| `extended/_kernel`, `_jacobian` | the loop over samples; derivatives from the final basis |
 | `extended/_judge` | which rules hold at a point |
 | `qp/_band`, `_forward`, `_pieces`, `_backward` | the regularised program of the DNF |
 | `qp/_blocks`, `_newton` | of CNF and partial DNF: an interior-point method, its derivative |
@@ -59,11 +57,7 @@ _NAMES = {
     "exact._least_norm": "DONE LIMITED least_norm",
     "exact._products": "list_products",
     "exact._search": "NO_SOLUTION NODE_LIMIT NUMERICAL SOLVED",
-    "extended._jacobian": "vjp_extended",
     "extended._judge": "MEASURE Measure judge",
-    "extended._kernel": "NO_BLOCK Basis ExtendedOutput run_extended",
-    "extended._program": "ExtendedWorkspace new_extended_workspace",
-    "extended._tables": "Extent Sources Tables",
     "qp._backward": "new_adjoint vjp_band",
     "qp._band": (
         "FAILED PASSED PIECES VERTICES Band Choices enlarged list_band new_band new_scratch"
@@ -99,19 +93,9 @@ if TYPE_CHECKING:
     from gdpnet.kernels.exact._search import NODE_LIMIT as NODE_LIMIT
     from gdpnet.kernels.exact._search import NUMERICAL as NUMERICAL
     from gdpnet.kernels.exact._search import SOLVED as SOLVED
-    from gdpnet.kernels.extended._jacobian import vjp_extended as vjp_extended
     from gdpnet.kernels.extended._judge import MEASURE as MEASURE
     from gdpnet.kernels.extended._judge import Measure as Measure
     from gdpnet.kernels.extended._judge import judge as judge
-    from gdpnet.kernels.extended._kernel import NO_BLOCK as NO_BLOCK
-    from gdpnet.kernels.extended._kernel import Basis as Basis
-    from gdpnet.kernels.extended._kernel import ExtendedOutput as ExtendedOutput
-    from gdpnet.kernels.extended._kernel import run_extended as run_extended
-    from gdpnet.kernels.extended._program import ExtendedWorkspace as ExtendedWorkspace
-    from gdpnet.kernels.extended._program import new_extended_workspace as new_extended_workspace
-    from gdpnet.kernels.extended._tables import Extent as Extent
-    from gdpnet.kernels.extended._tables import Sources as Sources
-    from gdpnet.kernels.extended._tables import Tables as Tables
     from gdpnet.kernels.qp._backward import new_adjoint as new_adjoint
     from gdpnet.kernels.qp._backward import vjp_band as vjp_band
     from gdpnet.kernels.qp._band import FAILED as FAILED
