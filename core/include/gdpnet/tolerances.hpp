@@ -19,6 +19,14 @@ constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes;
 // ---- the quadratic program at a node, and the least norm
 
 // ---- the extended simplex of CNF and partial DNF
+namespace extended {
+constexpr double kDualSlack = 1e-11;   // Harris: how far a reduced cost may overshoot for a larger pivot
+constexpr double kNoPivot = 1e-11;     // an entry below this counts as zero
+constexpr double kSmallPivot = 1e-6;   // refactorise before trusting a pivot below this
+constexpr Index kRefactorAge = 60;     // pivots after which the tableau is computed anew
+constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
+constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
+}  // namespace extended
 
 // ---- the regularised program of the DNF
 
