@@ -5,6 +5,7 @@
 
 namespace gdpnet::bind {
 
+void bind_cpu(nanobind::module_& module);
 void bind_component(nanobind::module_& module);
 void bind_tape(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
