@@ -31,5 +31,23 @@ constexpr double kDrift = 10.0;        // tolerances by which a tight row of the
 // ---- the regularised program of the DNF
 
 // ---- the interior point of CNF and partial DNF
+namespace blocks {
+constexpr double kEnd = 1e-11;           // of the central path, relative to the weights
+constexpr double kResidual = 1e-10;      // of the linear equations there, relative to that at the start
+constexpr Index kRounds = 60;            // steps until then
+constexpr double kInside = 0.995;        // share of the way to the boundary that a step takes
+constexpr double kRoom = 1e-9;           // that rows are given, so that copies of empty products have an inside
+constexpr double kCompliance = 1e-8;     // of an equality, against the quadratic term
+constexpr double kNoWeight = 1e-6;       // of a copy that takes no part in the derivative
+constexpr double kLittleWeight = 1e-3;   // ... nor with this, if its multipliers are
+constexpr double kEnormous = 1e3;        // where the largest weight of an output is 1
+// In the derivative, of multiplier / slack against eps: beyond this the row is tight, below the
+// reciprocal it is not, and in between the end of the central path does not tell.
+constexpr double kKink = 30.0;
+constexpr double kStiffest = 1e4;        // in the derivative, in units of eps
+constexpr double kHeld = 1e-10;          // how far what is tight may give way there, relative to the largest change
+constexpr Index kHolds = 200;            // iterations until then
+constexpr double kTiny = 1e-300;         // instead of a pivot or a measure of 0
+}  // namespace blocks
 
 }  // namespace gdpnet
