@@ -11,6 +11,12 @@ constexpr double kAccepted = 1e-9;      // ... but no contradiction is concluded
 constexpr double kRounding = 1e-14;     // what arithmetic leaves of a whole number that rows determine, relative
 
 // ---- the quadratic program at a node, and the least norm
+constexpr double kAuxiliaryCurvature = 1e-4;
+constexpr double kColumnTolerance = 1e-12;
+constexpr double kDependent = 1e-12;     // squared sine of the angle between a row and the active ones
+constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
+constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
+constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
 
 // ---- the extended simplex of CNF and partial DNF
 
