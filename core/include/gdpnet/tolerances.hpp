@@ -17,6 +17,12 @@ constexpr double kImprovement = 1e-11;  // an incumbent must be beaten by this, 
 constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes; deeper ones are built anew
 
 // ---- the quadratic program at a node, and the least norm
+constexpr double kAuxiliaryCurvature = 1e-4;
+constexpr double kColumnTolerance = 1e-12;
+constexpr double kDependent = 1e-12;     // squared sine of the angle between a row and the active ones
+constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
+constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
+constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
 
 // ---- the extended simplex of CNF and partial DNF
 namespace extended {
@@ -29,6 +35,18 @@ constexpr double kDrift = 10.0;        // tolerances by which a tight row of the
 }  // namespace extended
 
 // ---- the regularised program of the DNF
+constexpr double kReach = 1e-9;           // by which the band is wider, relative to max(1, distance): rounding
+constexpr double kSamePoint = 1e-9;       // vertices of products that are one, in every column
+constexpr double kNoChange = 1e-8;        // rates of a price that count as 0, in multiples of eps
+constexpr Index kFreshAge = 8;            // pivots after which a vertex is computed anew before it is kept
+constexpr double kSingular = 1e-13;       // pivots that count as 0, of rows with a largest coefficient of about 1
+constexpr double kLeastWeight = 1e-6;     // pieces are computed for no less; a breakpoint below is not seen
+constexpr Index kVisits = 16;             // products looked at beyond the cap, in multiples of it
+constexpr int kPieceRounds = 60;          // of Newton's method for the weights
+constexpr double kSameWeight = 1e-12;     // a step of the weights that is none
+constexpr double kNoWorse = 1e-14;        // rise of the objective that is none, relative to max(1, objective)
+constexpr double kLeastStep = 1e-4;       // share of a Newton step after which it is taken as it is
+constexpr double kWithinLimit = 1e-9;     // weights so near to a vertex's limit count as beyond, relative
 
 // ---- the interior point of CNF and partial DNF
 namespace blocks {
