@@ -9,6 +9,7 @@ NB_MODULE(GDPNET_MODULE, module) {
     using namespace gdpnet::bind;
     module.doc() = "The compiled core of gdpnet: arrays in, arrays out.";
     bind_build(module);
+    bind_cpu(module);
     bind_component(module);
     bind_tape(module);
     bind_judge(module);

@@ -2,7 +2,8 @@
 
 Other rooms take from here what they need. Nothing below knows of rules, of torch or of Pyomo; what
 is in `core/` at the top of the repository is compiled into `gdpnet.core._native`. Without that
-module all that other solvers can do still works.
+module all that other solvers can do still works. Some parts are compiled for several CPUs, and the
+widest that the CPU at hand has is used (`VARIANT`); `GDPNET_CPU` forces one. Answers are the same.
 
 A name of the module stands once more below, for type checkers and for readers; a test compares.
 
@@ -41,6 +42,10 @@ def out_of_date() -> str | None:
     return _load.stale(_native) or _load.other_version(_native)
 
 
+VARIANT = "" if _native is None else _load.variant(_native)
+"""For which CPU the parts at work were compiled: baseline, avx2 or avx512."""
+
+
 if TYPE_CHECKING:
     from gdpnet.core._native import ACCEPTED as ACCEPTED
     from gdpnet.core._native import ACCEPTED_AS_IS as ACCEPTED_AS_IS
@@ -69,4 +74,4 @@ else:
         raise ImportError(f"No gdpnet.core.{name}. {WHY_MISSING}", name=__name__)
 
 
-__all__ = ["AVAILABLE", "WHY_MISSING", "Array", "out_of_date", "unavailable"]
+__all__ = ["AVAILABLE", "VARIANT", "WHY_MISSING", "Array", "out_of_date", "unavailable"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gdpnet.errors import CoreWarning
+from gdpnet.errors import CoreWarning, InputError
 
 _NAME = "gdpnet.core._native"
 _PACKAGE = Path(__file__).parents[1]
@@ -30,6 +30,18 @@ def load() -> tuple[ModuleType | None, str]:
         if wrong:
             warnings.warn(wrong, CoreWarning, stacklevel=2)
     return module, _why_missing(None)
+
+
+def variant(module: ModuleType) -> str:
+    """The variant that is used from now on: the one that the user forces, or the widest."""
+    wanted = os.environ.get("GDPNET_CPU")
+    if wanted:
+        try:
+            module.use_cpu_variant(wanted)
+        except ValueError as error:
+            usable = ", ".join(module.cpu_variants())
+            raise InputError(f"GDPNET_CPU={wanted}: {error}. Here can be used: {usable}.") from None
+    return str(module.cpu_variant())
 
 
 def public_names(module: ModuleType) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class QP(Sensitivity):
 
         found, settings = answer.linearisation, request.settings
         if isinstance(found, RelaxedJacobian):
-            return RelaxedQPs(found, settings.weights, float(self.eps))
+            return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
         if not isinstance(found, ExactLinearisation):
             # The program is that of the rules, whoever found the point.
             found = Exact().search(request)

@@ -13,8 +13,6 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 | `extended/_tables`, `_program` | the program of a part as sparse rows, written for one sample |
 | `extended/_kernel`, `_jacobian` | the loop over samples; derivatives from the final basis |
 | `qp/_band`, `_forward`, `_pieces`, `_backward` | the regularised program of the DNF |
-| `qp/_blocks`, `_newton` | of CNF and partial DNF: an interior-point method, its derivative |
-| `qp/_lanes` | vectors, so that these advance eight samples at a time |
 | `_jit`, `_block` | how kernels are compiled; many arrays handed over as one |
 """
 
@@ -37,9 +35,7 @@ _NAMES = {
     "qp._band": (
         "FAILED PASSED PIECES VERTICES Band Choices enlarged list_band new_band new_scratch"
     ),
-    "qp._blocks": "Path new_path solve_blocks vjp_blocks",
     "qp._forward": "mix",
-    "qp._newton": "Newton Shape new_newton",
     "qp._pieces": "new_pieces settle_pieces",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -74,14 +70,7 @@ if TYPE_CHECKING:
     from gdpnet.kernels.qp._band import list_band as list_band
     from gdpnet.kernels.qp._band import new_band as new_band
     from gdpnet.kernels.qp._band import new_scratch as new_scratch
-    from gdpnet.kernels.qp._blocks import Path as Path
-    from gdpnet.kernels.qp._blocks import new_path as new_path
-    from gdpnet.kernels.qp._blocks import solve_blocks as solve_blocks
-    from gdpnet.kernels.qp._blocks import vjp_blocks as vjp_blocks
     from gdpnet.kernels.qp._forward import mix as mix
-    from gdpnet.kernels.qp._newton import Newton as Newton
-    from gdpnet.kernels.qp._newton import Shape as Shape
-    from gdpnet.kernels.qp._newton import new_newton as new_newton
     from gdpnet.kernels.qp._pieces import new_pieces as new_pieces
     from gdpnet.kernels.qp._pieces import settle_pieces as settle_pieces
 else:

@@ -263,18 +263,17 @@ def test_only_the_samples_of_a_part_are_touched() -> None:
     assert abs(gradients.yhat[1, 0]) < 1e-6
 
 
-def test_memory_serves_one_thread_at_a_time_and_is_kept_where_it_is_small() -> None:
-    rules = gaps()
-    small = block_part(rules, [0], [], [[[0], [1]]])
-    with small.memory() as first, small.memory() as second:
-        assert first is not second
-    with small.memory() as third:
-        assert third is first or third is second
-    large = block_part(rules, [0, 1, 2], [], [[[0], [1]] * 200])
-    with large.memory() as first:
-        pass
-    with large.memory() as second:
-        assert first is not second
+def test_answers_do_not_depend_on_threads() -> None:
+    rules, instance, yhat = cooling(300)
+    relaxation = Relaxation(rules, instance, 0)
+    own = instance.take((instance.active == instance.active[0]).all(1))
+    start = yhat[(instance.active == instance.active[0]).all(1)]
+    gradient = np.random.default_rng(0).standard_normal(start.shape)
+    parts = [(relaxation.part, np.arange(len(start)))]
+    one, three = (solve_parts(parts, own, start, np.ones(3), 1e-2, threads=t) for t in (1, 3))
+    np.testing.assert_array_equal(one.y, three.y)
+    for ours, theirs in zip(one.vjp(gradient), three.vjp(gradient), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_prediction_outside_its_bounds_gets_no_gradient() -> None:

@@ -52,11 +52,12 @@ struct Threads {
 constexpr Index kFew = 16;               // samples that are no matter for threads
 constexpr double kWorthThreads = 4e-3;   // seconds of work that pay for starting them
 
-// Calls `work(watch, first, last)` for all samples in pieces, from several threads.
+// Calls `work(watch, first, last)` for all samples in pieces, from several threads. Pieces are cut at
+// multiples of `together`, for work that takes so many samples at once.
 template <class Work>
-void over_samples(Index size, Threads threads, Call& call, Work work) {
+void over_samples(Index size, Threads threads, Call& call, Work work, Index together = 1) {
     Index first = 0;
-    Index workers = std::min(threads.most, size);
+    Index workers = std::min(threads.most, (size + together - 1) / together);
     if (workers > 1 && size <= kFew && !threads.chosen) workers = 1;
     if (workers > 1 && !threads.chosen) {
         // Threads cost more than they bring where there is little to do: look at a few samples.
@@ -73,7 +74,8 @@ void over_samples(Index size, Threads threads, Call& call, Work work) {
         return;
     }
     // Pieces small enough that a few hard samples do not leave the others idle.
-    const Index pieces = std::min(8 * workers, size - first);
+    const Index groups = (size - first + together - 1) / together;
+    const Index pieces = std::min(8 * workers, groups);
     std::atomic<Index> next{0};
     std::mutex mutex;
     std::condition_variable changed;
@@ -83,9 +85,9 @@ void over_samples(Index size, Threads threads, Call& call, Work work) {
         try {
             Watch watch(call, false);
             for (Index piece = next++; piece < pieces && !call.interrupted; piece = next++) {
-                const Index from = first + (size - first) * piece / pieces;
-                const Index to = first + (size - first) * (piece + 1) / pieces;
-                work(watch, from, to);
+                const Index from = first + together * (groups * piece / pieces);
+                const Index to = first + together * (groups * (piece + 1) / pieces);
+                work(watch, from, std::min(to, size));
             }
         } catch (...) {
             std::lock_guard<std::mutex> lock(mutex);

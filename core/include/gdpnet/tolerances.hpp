@@ -17,11 +17,55 @@ constexpr double kImprovement = 1e-11;  // an incumbent must be beaten by this, 
 constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes; deeper ones are built anew
 
 // ---- the quadratic program at a node, and the least norm
+constexpr double kAuxiliaryCurvature = 1e-4;
+constexpr double kColumnTolerance = 1e-12;
+constexpr double kDependent = 1e-12;     // squared sine of the angle between a row and the active ones
+constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
+constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
+constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
 
 // ---- the extended simplex of CNF and partial DNF
+namespace extended {
+constexpr double kDualSlack = 1e-11;   // Harris: how far a reduced cost may overshoot for a larger pivot
+constexpr double kNoPivot = 1e-11;     // an entry below this counts as zero
+constexpr double kSmallPivot = 1e-6;   // refactorise before trusting a pivot below this
+constexpr Index kRefactorAge = 60;     // pivots after which the tableau is computed anew
+constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
+constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
+}  // namespace extended
 
 // ---- the regularised program of the DNF
+constexpr double kReach = 1e-9;           // by which the band is wider, relative to max(1, distance): rounding
+constexpr double kSamePoint = 1e-9;       // vertices of products that are one, in every column
+constexpr double kNoChange = 1e-8;        // rates of a price that count as 0, in multiples of eps
+constexpr Index kFreshAge = 8;            // pivots after which a vertex is computed anew before it is kept
+constexpr double kSingular = 1e-13;       // pivots that count as 0, of rows with a largest coefficient of about 1
+constexpr double kLeastWeight = 1e-6;     // pieces are computed for no less; a breakpoint below is not seen
+constexpr Index kVisits = 16;             // products looked at beyond the cap, in multiples of it
+constexpr int kPieceRounds = 60;          // of Newton's method for the weights
+constexpr double kSameWeight = 1e-12;     // a step of the weights that is none
+constexpr double kNoWorse = 1e-14;        // rise of the objective that is none, relative to max(1, objective)
+constexpr double kLeastStep = 1e-4;       // share of a Newton step after which it is taken as it is
+constexpr double kWithinLimit = 1e-9;     // weights so near to a vertex's limit count as beyond, relative
 
 // ---- the interior point of CNF and partial DNF
+namespace blocks {
+constexpr double kEnd = 1e-11;           // of the central path, relative to the weights
+constexpr double kResidual = 1e-10;      // of the linear equations there, relative to that at the start
+constexpr Index kRounds = 60;            // steps until then
+constexpr double kInside = 0.995;        // share of the way to the boundary that a step takes
+constexpr double kRoom = 1e-9;           // that rows are given, so that copies of empty products have an inside
+constexpr double kCompliance = 1e-8;     // of an equality, against the quadratic term
+constexpr double kNoWeight = 1e-6;       // of a copy that takes no part in the derivative
+constexpr double kLittleWeight = 1e-3;   // ... nor with this, if its multipliers are
+constexpr double kEnormous = 1e3;        // where the largest weight of an output is 1
+// In the derivative, of multiplier / slack against eps: beyond this the row is tight, below the
+// reciprocal it is not, and in between the end of the central path does not tell.
+constexpr double kKink = 30.0;
+constexpr double kStiffest = 1e4;        // in the derivative, in units of eps
+constexpr double kHeld = 1e-10;          // how far what is tight may give way there, relative to the largest change
+constexpr Index kHolds = 200;            // iterations until then
+constexpr double kTiny = 1e-300;         // instead of a pivot or a measure of 0
+}  // namespace blocks
 
 }  // namespace gdpnet

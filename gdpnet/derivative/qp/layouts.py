@@ -21,13 +21,16 @@ class RelaxedQPs(Regularised):
         vertices: the relaxed projections.
         weights: of the outputs, the largest 1, (d,).
         eps: the regularisation.
+        threads: how many, or None to choose.
 
     Attributes:
         y: the regularised point, (B, d); the prediction where there is none.
         capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
     """
 
-    def __init__(self, vertices: RelaxedJacobian, weights: Array, eps: float) -> None:
+    def __init__(
+        self, vertices: RelaxedJacobian, weights: Array, eps: float, threads: int | None = None
+    ) -> None:
         layouts, numbers = vertices.layouts, vertices.number
         known = layouts.ready.rules.cache[_Known]
         members: dict[int, tuple[BlockPart, list[Array]]] = {}
@@ -39,7 +42,7 @@ class RelaxedQPs(Regularised):
                 members.setdefault(id(part), (part, []))[1].append(samples)
         found = solve_parts(
             [(part, np.concatenate(samples)) for part, samples in members.values()],
-            *(vertices.instance, vertices.start, weights, eps),
+            *(vertices.instance, vertices.start, weights, eps, threads),
         )
         self.y = found.y
         self.capped = self._missing = ~found.solved
@@ -56,7 +59,7 @@ class RelaxedQPs(Regularised):
 
 
 class _Known:
-    """Parts as the kernels read them, made once; layouts may have parts in common."""
+    """Parts as the core reads them, made once; layouts may have parts in common."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules

@@ -1,6 +1,6 @@
 """The regularised programs of relaxations with several blocks, part by part.
 
-See `gdpnet/kernels/qp/_blocks.py` for the program. Every block has copies of all columns of its
+See `core/include/gdpnet/blocks/path.hpp` for the program. Every block has copies of all columns of its
 part; their sums are the same in all blocks, auxiliaries included, and the quadratic term stands on
 every copy and on no sum. As in the hull, a copy's eta is at most its weight times the output's
 range; without that, products without weight, even empty ones, would take up a share of eta.
@@ -10,54 +10,32 @@ Outputs whose ranges differ by many orders of magnitude may not be solved; `solv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.kernels import (
-    Newton,
-    Path,
-    Shape,
-    new_newton,
-    new_path,
-    solve_blocks,
-    vjp_blocks,
-)
 from gdpnet.solve.base import Gradients
+from gdpnet.threads import workers_of
 
 Array = np.ndarray
-
-# Bytes of the largest array in memory that is kept: asking for more takes no time beside what is
-# computed in it, and every part of every pattern of active rules would hold on to its own.
-_KEPT = 1 << 20
 
 
 @dataclass(frozen=True)
 class BlockPart:
-    """A part of a layout, as the kernels read it.
+    """A part of a layout.
 
     Attributes:
-        shape: columns, rows, blocks and copies.
+        outputs: their number.
+        native: columns, rows, blocks and copies, as the core reads them.
     """
 
-    shape: Shape
-    _idle: list[Newton] = field(default_factory=list, repr=False)
-
-    @contextmanager
-    def memory(self) -> Iterator[Newton]:
-        """Memory for one thread, used again by later calls where it is small."""
-        try:
-            work = self._idle.pop()
-        except IndexError:
-            work = new_newton(self.shape)
-        yield work
-        if work.inverse.nbytes <= _KEPT:
-            self._idle.append(work)
+    outputs: int
+    native: core.BlockPart
 
 
 def block_part(
@@ -97,7 +75,8 @@ def block_part(
     varying = {int(row): k for k, row in enumerate(table.varying)}
     entries = _entries(data, used, columns, d)
     return BlockPart(
-        Shape(
+        d,
+        core.BlockPart(
             outputs=d,
             auxiliaries=len(columns) - d,
             columns=np.array(columns, dtype=np.int64),
@@ -105,14 +84,14 @@ def block_part(
             upper=upper,
             source=np.array(used, dtype=np.int64),
             varying=np.array([varying.get(i, -1) for i in used], dtype=np.int64),
-            shared=table.shared.numpy()[np.ix_(used, columns)],
-            copies=np.cumsum([0, *map(len, blocks)]).astype(np.int64),
-            rows=np.cumsum([0, *map(len, copies)]).astype(np.int64),
+            shared=np.ascontiguousarray(table.shared.numpy()[np.ix_(used, columns)]),
+            first_copy=np.cumsum([0, *map(len, blocks)]).astype(np.int64),
+            first_place=np.cumsum([0, *map(len, copies)]).astype(np.int64),
             row=np.array([r for copy in copies for r in copy], dtype=np.int64),
             equality=np.array(equality, dtype=np.bool_),
             start=np.cumsum([0, *map(len, entries)]).astype(np.int64),
             entry=np.array([j for row in entries for j in row], dtype=np.int64),
-        )
+        ),
     )
 
 
@@ -143,7 +122,8 @@ class RelaxedSolved:
         yhat: predictions, (B, d).
         weights: of the outputs, (d,).
         eps: the regularisation.
-        parts: each with the samples that have it, and where they ended.
+        parts: each with the samples that have it, and where they left the central path.
+        threads: as asked for, or None to choose.
     """
 
     y: Array
@@ -153,7 +133,8 @@ class RelaxedSolved:
     yhat: Array
     weights: Array
     eps: float
-    parts: tuple[tuple[BlockPart, Array, Path], ...]
+    parts: tuple[tuple[BlockPart, Array, Array], ...]
+    threads: int | None
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d).
@@ -164,11 +145,10 @@ class RelaxedSolved:
         zeros = np.zeros_like(self.bound), np.zeros_like(self.varying)
         found = Gradients(gradient.copy(), *zeros)
         for part, samples, path in self.parts:
-            with part.memory() as work:
-                vjp_blocks(
-                    *(part.shape, samples, self.bound, self.varying, self.yhat),
-                    *(self.weights, self.eps, path, work, gradient, *found),
-                )
+            part.native.vjp(
+                *(samples, self.bound, self.varying, self.yhat, self.weights, self.eps),
+                *(path, gradient, *found, workers_of(self.threads), self.threads is not None),
+            )
         if not self.solved.all():
             found.yhat[~self.solved] = gradient[~self.solved]
             found.bound[~self.solved] = 0.0
@@ -182,6 +162,7 @@ def solve_parts(
     yhat: Array,
     weights: Array,
     eps: float,
+    threads: int | None = None,
 ) -> RelaxedSolved:
     """Solves the regularised programs of a batch; outputs in no part stay where they are.
 
@@ -191,6 +172,7 @@ def solve_parts(
         yhat: predictions within the bounds, (B, d).
         weights: of the outputs, the largest 1, (d,).
         eps: the regularisation, positive.
+        threads: how many, or None to choose.
     """
     bound, varying, yhat, weights = map(
         np.ascontiguousarray, (instance.bound, instance.varying, yhat, weights)
@@ -198,15 +180,13 @@ def solve_parts(
     y, solved = yhat.copy(), np.ones(len(yhat), dtype=np.bool_)
     found = []
     for part, samples in parts:
-        shape = part.shape
-        if shape.outputs == 0:
+        if part.outputs == 0:
             continue
-        path, cost = new_path(shape, len(samples)), np.empty(shape.width)
-        with part.memory() as work:
-            solve_blocks(
-                *(shape, samples, bound, varying, yhat, weights, eps),
-                *(cost, path, work, y, solved),
-            )
+        path = np.empty((len(samples), part.native.path_width))
+        part.native.solve(
+            *(samples, bound, varying, yhat, weights, eps, path, y, solved),
+            *(workers_of(threads), threads is not None),
+        )
         found.append((part, samples, path))
     y[~solved] = yhat[~solved]
-    return RelaxedSolved(y, solved, bound, varying, yhat, weights, eps, tuple(found))
+    return RelaxedSolved(y, solved, bound, varying, yhat, weights, eps, tuple(found), threads)

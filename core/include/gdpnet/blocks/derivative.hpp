@@ -1,0 +1,182 @@
+// The derivative of the regularised program of several blocks.
+//
+// It is that of the equations that hold at the end of the central path: those of the rows and signs
+// whose multipliers are large beside their slacks. They are held by a moderate stiffness and by
+// multipliers that are iterated until nothing gives way, as in an augmented Lagrangian: an enormous
+// stiffness in all copies of a block loses what they share in rounding, and dependent rows do no harm
+// this way. The multipliers that the steps end with may be wrong for the same reason, though the point
+// is right: those of the point are found first, in the same way. On a kink, where slack and multiplier
+// are equally small, the derivative is a mean of those beside it, and it is finite always. Copies
+// without weight take no part in it.
+#pragma once
+
+#include "gdpnet/blocks/newton.hpp"
+#include "gdpnet/blocks/sample.hpp"
+
+namespace gdpnet::blocks {
+
+// How an iteration went.
+template <int N>
+struct Hold {
+    Lanes<N> going;    // 0 for lanes that are done
+    Lanes<N> given;    // how far what is tight gives way
+    Lanes<N> largest;  // the largest change, its measure
+};
+
+// Writes the right sides of the copies: what the multipliers hold so far. `share` of the quadratic
+// term's slope is in them: 1 for the multipliers of the point, 0 for the derivative.
+template <int N>
+inline void write_holds(const Shape& shape, double eps, double share, Work<N>& work) {
+    const Index width = shape.width;
+    for (Index i = 0; i < shape.blocks * width; ++i) work.d_sums[i] = 0.0;
+    for (Index copy = 0; copy < shape.copies; ++copy) {
+        Lanes<N>* right = work.right + copy * width;
+        for (Index j = 0; j < width; ++j) {
+            const Index at = copy * width + j;
+            Lanes<N> hold = share * curvature<N>(shape, j, eps) * work.x[at];
+            if (j <= 2 * shape.outputs) hold += held(work.lower[at] * work.per_x[at], eps) * work.d_lower[at];
+            right[j] = 0.0 - hold;
+        }
+        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
+            const Index r = shape.row[e];
+            Lanes<N> hold = work.d_multiplier[e];
+            if (!shape.equality[r]) hold = held(work.multiplier[e] * work.per_slack[e], eps) * hold;
+            take_row(shape, work, r, hold, right);
+        }
+    }
+}
+
+// Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure. What lanes
+// have that are done must not depend on those beside them: it stays.
+template <int N>
+inline void raise_holds(const Shape& shape, double eps, double share, Work<N>& work, Hold<N>& state) {
+    const double stiffest = kStiffest * eps;
+    const Lanes<N> going = state.going, none = 0.0;
+    Lanes<N> given = 0.0, largest = kTiny + share;
+    for (Index copy = 0; copy < shape.copies; ++copy) {
+        for (Index j = 0; j < shape.width; ++j) {
+            const Index at = copy * shape.width + j;
+            const Lanes<N> change = work.d_x[at];
+            largest = most(most(largest, change), 0.0 - change);
+            if (j > 2 * shape.outputs) continue;
+            const Lanes<N> ratio = work.lower[at] * work.per_x[at], tight = held(ratio, eps);
+            const Lanes<N> before = work.d_lower[at];
+            const Lanes<N> after = stiffness(ratio, eps, stiffest) * change + tight * before;
+            work.d_lower[at] = where_less(none, going, after, before);
+            given = most(most(given, tight * change), 0.0 - tight * change);
+        }
+        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
+            const Index r = shape.row[e];
+            const Lanes<N> change = along(shape, work, r, work.d_x + copy * shape.width);
+            Lanes<N> tight = 1.0, stiff = stiffest;
+            if (!shape.equality[r]) {
+                const Lanes<N> ratio = work.multiplier[e] * work.per_slack[e];
+                tight = held(ratio, eps);
+                stiff = stiffness(ratio, eps, stiffest);
+            }
+            const Lanes<N> before = work.d_multiplier[e];
+            const Lanes<N> after = stiff * change + tight * before;
+            work.d_multiplier[e] = where_less(none, going, after, before);
+            given = most(most(given, tight * change), 0.0 - tight * change);
+        }
+    }
+    state.given = given;
+    state.largest = largest;
+}
+
+// Solves with what is tight held in place; `d_multiplier` becomes the rows' part. Given are the
+// matrices, and in `vector` what the multipliers of the sums must add up to.
+template <int N>
+inline void hold(const Shape& shape, double eps, double share, Work<N>& work) {
+    for (Index i = 0; i < shape.copies * shape.width; ++i) work.d_lower[i] = 0.0;
+    for (Index e = 0; e < shape.places; ++e) work.d_multiplier[e] = 0.0;
+    Hold<N> state;
+    state.going = 1.0;
+    bool still = false;
+    for (Index round = 0; round < kHolds && !still; ++round) {
+        write_holds(shape, eps, share, work);
+        solve_all(shape, work);
+        raise_holds(shape, eps, share, work, state);
+        still = true;
+        for (int lane = 0; lane < N; ++lane) {
+            if (!(state.given.get(lane) > kHeld * state.largest.get(lane)))
+                state.going.set(lane, 0.0);
+            else if (state.going.get(lane) > 0.0)
+                still = false;
+        }
+    }
+    write_holds(shape, eps, share, work);
+    solve_all(shape, work);
+}
+
+// Adds what the rows of a sample contribute; their multipliers are in `aim`.
+template <int N>
+inline void add_gradients(const Shape& shape, const Batch& batch, const Work<N>& work, int lane, Index s,
+                          Adjoints adjoints) {
+    const Index d = shape.outputs, n = d + shape.auxiliaries, m = shape.rules;
+    const double* yhat = batch.yhat + s * batch.outputs;
+    const double* varying = batch.varying + s * batch.varying_lines * batch.columns;
+    double* to_yhat = adjoints.yhat + s * batch.outputs;
+    double* to_bound = adjoints.bound + s * batch.bounds;
+    double* to_varying = adjoints.varying + s * batch.varying_lines * batch.columns;
+    for (Index copy = 0; copy < shape.copies; ++copy) {
+        const Lanes<N>*x = work.x + copy * shape.width, *adjoint = work.d_x + copy * shape.width;
+        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
+            const Index r = shape.row[e];
+            const double dual = work.d_multiplier[e].get(lane) * work.unit[r].get(lane);
+            const double multiplier = work.aim[e].get(lane) * work.unit[r].get(lane);
+            const double weight = multiplier * adjoint[2 * d].get(lane) + dual * x[2 * d].get(lane);
+            if (r >= m) {  // a bound: only the prediction moves
+                const Index j = (r - m) / 2;
+                if (j < d && r < m + 2 * n) to_yhat[shape.columns[j]] += (r - m) % 2 == 0 ? weight : -weight;
+                continue;
+            }
+            to_bound[shape.source[r]] -= weight;
+            for (Index j = 0; j < d; ++j)
+                to_yhat[shape.columns[j]] += coefficient<N>(shape, batch, varying, r, j) * weight;
+            const Index v = shape.varying[r];
+            if (v < 0) continue;
+            double* line = to_varying + v * batch.columns;
+            for (Index j = 0; j < d; ++j)
+                line[shape.columns[j]] += multiplier * (adjoint[j].get(lane) - adjoint[d + j].get(lane)) +
+                                          dual * (x[j].get(lane) - x[d + j].get(lane)) +
+                                          weight * yhat[shape.columns[j]];
+            for (Index j = d; j < n; ++j)
+                line[shape.columns[j]] += multiplier * adjoint[d + 1 + j].get(lane) + dual * x[d + 1 + j].get(lane);
+        }
+    }
+}
+
+// Gradients of samples first .. last - 1 of a call, from where they left the central path.
+template <int N>
+void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoints adjoints, double* memory,
+         Stop stop) {
+    Work<N> work;
+    lay_out(shape, reinterpret_cast<Lanes<N>*>(memory), work);
+    const Index d = shape.outputs;
+    for (; first < last && !stop.asked(stop.context); first += N) {
+        const Index own = last - first < N ? last - first : N;
+        for (int lane = 0; lane < N; ++lane) {
+            const Index k = lane < own ? first + lane : last - 1;
+            write_table(shape, batch, batch.samples[k], work, lane);
+            restore(shape, batch, k, work, lane);
+        }
+        for (Index j = 0; j < shape.width; ++j) work.vector[j] = cost<N>(shape, batch, j);
+        factor_all(shape, batch.eps, kStiffest * batch.eps, work);
+        hold(shape, batch.eps, 1.0, work);
+        for (Index e = 0; e < shape.places; ++e) work.aim[e] = work.d_multiplier[e];
+        for (int lane = 0; lane < N; ++lane) {
+            const Index s = batch.samples[lane < own ? first + lane : last - 1];
+            for (Index j = 0; j < d; ++j) {
+                const double slope = adjoints.y[s * batch.outputs + shape.columns[j]];
+                work.vector[j].set(lane, slope);
+                work.vector[d + j].set(lane, -slope);
+            }
+        }
+        hold(shape, batch.eps, 0.0, work);
+        for (int lane = 0; lane < own; ++lane)
+            add_gradients(shape, batch, work, lane, batch.samples[first + lane], adjoints);
+    }
+}
+
+}  // namespace gdpnet::blocks
