@@ -40,7 +40,7 @@ help:
 	@echo "make lint         ruff, mypy and import-linter only"
 	@echo "make core         the compiled core, where its sources have changed"
 	@echo "make core-test    its C++ tests"
-	@echo "make stubs        gdpnet/core/_native.pyi, after names of the core have changed"
+	@echo "make stubs        names and types of the core for Python, after they have changed"
 	@echo "make sanitize     C++ tests and the bank of problems under address and undefined-behaviour checks"
 	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
 	@echo "make fuzz-core    the core's search against enumeration, by libFuzzer (MINUTES=); needs clang++"
@@ -83,8 +83,8 @@ core-test: $(CORE)
 	$(CMAKE) --build $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 
-stubs: $(CORE)
-	$(PY) -m nanobind.stubgen --quiet --exclude-values -i gdpnet/core -m _native -o gdpnet/core/_native.pyi
+stubs: $(STAMP) $(CORE)
+	$(PY) core/tools/stubs.py
 
 # g++ has what Python, which is not built with the sanitizers, has to load before anything else.
 SANITIZED := build/sanitize

@@ -37,7 +37,7 @@ def test_the_border_lists_every_name_of_the_core() -> None:
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-    assert listed == set(_load.public_names(native)), "see TYPE_CHECKING in gdpnet/core/__init__.py"
+    assert listed == set(_load.public_names(native)), "make stubs"
     for name in listed:
         assert getattr(core, name) is getattr(native, name)
 
