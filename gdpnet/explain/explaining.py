@@ -11,8 +11,8 @@ import numpy as np
 from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
-from gdpnet.ir.rules import Rules
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import Projection, contradiction, project
 from gdpnet.rules import describe
