@@ -8,6 +8,8 @@
 NB_MODULE(GDPNET_MODULE, module) {
     using namespace gdpnet::bind;
     module.doc() = "The compiled core of gdpnet: arrays in, arrays out.";
+    // Rules that live as long as the process keep their part of the core; that is no leak.
+    nanobind::set_leak_warnings(false);
     bind_build(module);
     bind_cpu(module);
     bind_component(module);

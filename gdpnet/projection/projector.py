@@ -13,7 +13,7 @@ from gdpnet import core
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import arrays_of, as_batch
+from gdpnet.ir.batch import read_arrays
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import postprocessing
@@ -235,10 +235,9 @@ class Projector:
         if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise InputError(_TRACED)
         rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
-        batch = as_batch(
-            x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
+        inputs, predictions, invalid, origin = read_arrays(
+            yhat, x, rules.input_names, rules.output_names, mark
         )
-        inputs, predictions, invalid = arrays_of(batch, mark)
         differentiable = linearise = False
         if sensitivity is not None:
             differentiable = torch.is_grad_enabled() and (
@@ -248,7 +247,7 @@ class Projector:
             )
             wanted = differentiable or self.forward == "qp"
             linearise = wanted and sensitivity.needs_linearisation
-        key = batch.dtype, linearise
+        key = origin.dtype, linearise
         settings, harmless = self._known.get(key) or self._settings_for(*key)
         request = Request(rules, inputs, predictions, invalid, settings, mark)
         assembled = time.perf_counter()
@@ -273,7 +272,7 @@ class Projector:
             answer = answer._replace(value=answer.value * self._unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
-            request, batch, answer, self.weights, self._unit, seconds, derivative
+            request, origin, answer, self.weights, self._unit, seconds, derivative
         )
         if differentiable:
             projection.attach(yhat, x)
