@@ -67,6 +67,42 @@ void Quadratic::restart() {
     }
 }
 
+void Quadratic::save(Saved& saved) const {
+    saved.x = x;
+    saved.side = side;
+    saved.centre = centre;
+    saved.state = state;
+    saved.enforced = enforced_count;
+    saved.factored = factored_;
+    const auto lines = [&](const auto& from, auto& to, Index width) {
+        to.assign(from.begin(), from.begin() + active_count * width);
+    };
+    lines(active, saved.active, 1);
+    lines(orientation, saved.orientation, 1);
+    lines(multiplier, saved.multiplier, 1);
+    lines(right_, saved.right, 1);
+    lines(dense_.values, saved.dense, dense_.width);
+    lines(schur_.values, saved.schur, schur_.width);
+}
+
+void Quadratic::restore(const Saved& saved) {
+    enforce_only(saved.enforced);
+    for (Index e = 0; e < enforced_count; ++e) mark[enforced[e]] = kEnforced;
+    x = saved.x;
+    side = saved.side;
+    centre = saved.centre;
+    state = saved.state;
+    active_count = Index(saved.active.size());
+    factored_ = saved.factored;
+    std::copy(saved.active.begin(), saved.active.end(), active.begin());
+    std::copy(saved.orientation.begin(), saved.orientation.end(), orientation.begin());
+    std::copy(saved.multiplier.begin(), saved.multiplier.end(), multiplier.begin());
+    std::copy(saved.right.begin(), saved.right.end(), right_.begin());
+    std::copy(saved.dense.begin(), saved.dense.end(), dense_.values.begin());
+    std::copy(saved.schur.begin(), saved.schur.end(), schur_.values.begin());
+    for (Index k = 0; k < active_count; ++k) mark[active[k]] |= kActive;
+}
+
 double Quadratic::excess(Index code) const {
     const Index i = row_of(code);
     double total = -rhs[i];
@@ -349,6 +385,7 @@ Quadratic::Outcome Quadratic::bring_in(Violation violation) {
     const Index rounds = 4 * n + 4 * active_count + 8;
     for (Index round = 0; round < rounds; ++round) {
         double fall = 0.0;
+        effort += 4 * (active_count + 4) * n;
         if (!find_direction(fall)) return Outcome::trouble;
         const double full = fall > 0.0 ? violation.size / fall : kInfinity;
         const double flip = is_kink ? 2.0 * price - pending : kInfinity;

@@ -77,6 +77,17 @@ public:
     // Appends an active row. False if there is no room, which independent rows never need.
     bool activate(Index code, double orientation, double multiplier);
 
+    // What a step changes, and backtracking restores; bounds are kept by those who set them.
+    struct Saved {
+        std::vector<double> x, side, centre;
+        std::vector<Column> state;
+        std::vector<Index> active;
+        std::vector<double> orientation, multiplier, right, dense, schur;
+        Index enforced = 0, factored = 0;
+    };
+    void save(Saved& saved) const;
+    void restore(const Saved& saved);
+
     // ---- the program
     Vector<const Index> start;           // (m + 1,)
     Vector<const Index> column;          // (entries,)
@@ -102,6 +113,7 @@ public:
     std::vector<double> orientation;   // (n + 1,): -1 for an equality brought in from below
     std::vector<double> multiplier;    // (n + 1,)
     Index active_count = 0;
+    long effort = 0;  // about how many operations were spent
 
 private:
     enum class Kind : std::uint8_t { nothing, row, kink, lower, upper };
