@@ -9,8 +9,8 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 | `exact/_dictionary`, `_simplex` | the linear program at a node: a dual simplex over the columns |
 | `exact/_arrays`, `_clauses`, `_stack`, `_search` | branching on broken clauses |
 | `exact/_kernel` | the loop over samples |
-| `exact/_least_norm`, `_quadratic` | of all nearest points the one of least norm |
-| `exact/_jacobian`, `_face` | derivatives of vertices and of least-norm points |
+| `exact/_least_norm`, `_quadratic` | the quadratic programs of `qp/_pieces` |
+| `exact/_jacobian` | derivatives of vertices |
 | `exact/_products` | the terms of the DNF within a distance |
 | `extended/_tables`, `_program` | the program of a part as sparse rows, written for one sample |
 | `extended/_kernel`, `_jacobian` | the loop over samples; derivatives from the final basis |
@@ -53,10 +53,8 @@ _NAMES = {
     "exact._arrays": "PREPARED Prepared",
     "exact._clauses": "Logic",
     "exact._dictionary": "ACCEPTED",
-    "exact._face": "vjp_face",
     "exact._jacobian": "vjp_vertex",
     "exact._kernel": "ACCEPTED_AS_IS DETERMINED Detail Output new_program new_workspace run_exact",
-    "exact._least_norm": "DONE LIMITED least_norm",
     "exact._products": "list_products",
     "exact._search": "NO_SOLUTION NODE_LIMIT NUMERICAL SOLVED",
     "extended._jacobian": "vjp_extended",
@@ -82,7 +80,6 @@ if TYPE_CHECKING:
     from gdpnet.kernels.exact._arrays import Prepared as Prepared
     from gdpnet.kernels.exact._clauses import Logic as Logic
     from gdpnet.kernels.exact._dictionary import ACCEPTED as ACCEPTED
-    from gdpnet.kernels.exact._face import vjp_face as vjp_face
     from gdpnet.kernels.exact._jacobian import vjp_vertex as vjp_vertex
     from gdpnet.kernels.exact._kernel import ACCEPTED_AS_IS as ACCEPTED_AS_IS
     from gdpnet.kernels.exact._kernel import DETERMINED as DETERMINED
@@ -91,9 +88,6 @@ if TYPE_CHECKING:
     from gdpnet.kernels.exact._kernel import new_program as new_program
     from gdpnet.kernels.exact._kernel import new_workspace as new_workspace
     from gdpnet.kernels.exact._kernel import run_exact as run_exact
-    from gdpnet.kernels.exact._least_norm import DONE as DONE
-    from gdpnet.kernels.exact._least_norm import LIMITED as LIMITED
-    from gdpnet.kernels.exact._least_norm import least_norm as least_norm
     from gdpnet.kernels.exact._products import list_products as list_products
     from gdpnet.kernels.exact._search import NO_SOLUTION as NO_SOLUTION
     from gdpnet.kernels.exact._search import NODE_LIMIT as NODE_LIMIT

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import gdpnet
+from gdpnet import core
 from gdpnet.ir import tolerances
 from gdpnet.ir.tolerances import TOLERANCES
 
@@ -29,12 +30,15 @@ def test_the_table_says_what_there_is() -> None:
     ("module", "name", "shared"),
     [
         ("exact._dictionary", "ACCEPTED", TOLERANCES.holds),
-        ("exact._face", "_TIGHT", TOLERANCES.holds),
         ("exact._dictionary", "ACCEPTED", TOLERANCES.integer),  # of `whole_slack`
     ],
 )
 def test_kernels_agree(module: str, name: str, shared: float) -> None:
     assert getattr(importlib.import_module(f"gdpnet.kernels.{module}"), name) == shared
+
+
+def test_the_core_agrees() -> None:
+    assert core.TIGHT == TOLERANCES.holds
 
 
 def test_no_default_tolerance_is_written_as_a_number() -> None:

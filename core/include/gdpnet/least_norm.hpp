@@ -18,6 +18,7 @@
 
 #include <cstdint>
 
+#include "gdpnet/given.hpp"
 #include "gdpnet/quadratic_node.hpp"
 #include "gdpnet/search.hpp"
 
@@ -26,15 +27,6 @@ namespace gdpnet {
 // What became of a sample: settled for certain; the best point found within the limits; or likewise, where
 // rounding prevented the proof.
 enum class Tie : std::int8_t { settled, limited, doubtful };
-
-// What a sample is given by.
-struct Given {
-    Vector<const bool> active;     // by clause
-    Matrix<const double> varying;  // coefficients that depend on x, (k, n)
-    Vector<const double> bound;    // right sides, (m,)
-    Vector<const double> yhat;     // (outputs,)
-    Vector<const double> weights;  // (outputs,)
-};
 
 // Memory of one thread.
 class LeastNorm {

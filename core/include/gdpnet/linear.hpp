@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gdpnet/outcome.hpp"
 #include "gdpnet/sample.hpp"
 
 namespace gdpnet {
@@ -31,7 +32,6 @@ using Slot = std::int32_t;  // a column, a position, a line, or an id of a nonba
 // Where a bound comes from, when not from a row code.
 constexpr Slot kFromBox = -1, kFromSplit = -2;
 
-enum class Outcome { optimal, infeasible, cutoff, trouble };
 enum class Side { lower, upper };
 
 // What a step changes, and backtracking restores: one block of numbers and one of slots.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/outcome.hpp"
 
 namespace gdpnet {
 
@@ -33,7 +34,7 @@ namespace gdpnet {
 class Quadratic {
 public:
     enum class Column : std::uint8_t { free, kink, lower, upper };
-    enum class Outcome : std::uint8_t { optimal, infeasible, cutoff, trouble };
+    using Outcome = gdpnet::Outcome;
 
     // Marks of a code.
     static constexpr std::uint8_t kEnforced = 1, kActive = 2, kIgnored = 4;

@@ -32,6 +32,11 @@ constexpr int kCentres = 60;             // centres of the auxiliaries tried at 
 constexpr double kSettled = 1e-11;       // a pull of the centres that does not matter
 constexpr double kFar = 1e5;             // in units of the distance
 
+// ---- derivatives of points on a face
+constexpr double kTight = 1e-9;              // relative to max(1, |b|, max|a|) of a row
+constexpr double kDependentTight = 1e-10;    // squared sine of the angle between a tight row and those before it
+constexpr double kAuxiliaryWeight = 1e-6;    // in place of a squared weight: auxiliaries cost nothing
+
 // ---- the extended simplex of CNF and partial DNF
 
 // ---- the regularised program of the DNF

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import round_to_steps, stepping_inequalities
 from gdpnet.kernels import (
     ACCEPTED,
     ACCEPTED_AS_IS,
-    DONE,
     NO_SOLUTION,
     NODE_LIMIT,
     NUMERICAL,
@@ -23,14 +23,13 @@ from gdpnet.kernels import (
     Block,
     Detail,
     Output,
-    least_norm,
     new_program,
     run_exact,
 )
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.threads import FEW, in_threads
+from gdpnet.threads import FEW, in_threads, workers_of
 
 
 class Solved(NamedTuple):
@@ -83,6 +82,7 @@ class ExactEngine:
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
         self.programs: list[list[Block]] = [[] for _ in self.components]
+        self._ties: dict[int, core.LeastNorm] = {}
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
@@ -179,21 +179,9 @@ class ExactEngine:
         )
         unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
 
-        def settle_ties(span: tuple[int, int], progress: Array, unproved: Array) -> None:
-            moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
-            samples = span[0] + np.flatnonzero(moved)
-            nodes, flag = least_norm(
-                *(component.prepared, component.logic, *arguments),
-                *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
-            )
-            out.nodes[samples] += nodes
-            unproved[samples] = flag != DONE
-
         def search(span: tuple[int, int], program: Block, progress: Array) -> None:
             limits = options.node_limit, options.tolerance, options.lost
             run_exact(*span, program.words, *arguments, *limits, progress, out, detail)
-            if unproved is not None:
-                settle_ties(span, progress, unproved)
 
         def work(span: tuple[int, int]) -> None:
             programs = self.programs[index]
@@ -213,6 +201,8 @@ class ExactEngine:
             work((0, size))
         else:
             in_threads(work, size, options.threads)
+        if unproved is not None:
+            self._settle_ties(index, arguments, options, out, unproved)
         if discrete:  # what passed as a whole number, and was none, has moved
             away = np.abs(arguments[3] - yhat) @ arguments[4]
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
@@ -228,6 +218,30 @@ class ExactEngine:
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]
         return out, detail, unproved
+
+    def _settle_ties(
+        self,
+        index: int,
+        arguments: tuple[Array, ...],
+        options: SearchOptions,
+        out: Output,
+        unproved: Array,
+    ) -> None:
+        samples = np.flatnonzero((out.status == SOLVED) & (out.distance > 0.0))
+        nodes = np.zeros(len(samples), dtype=np.int64)
+        ties = np.zeros(len(samples), dtype=np.int8)
+        self._least_norm(index).settle(
+            *(*arguments, samples, out.z, out.assignment, out.distance, options.node_limit),
+            np.inf if options.time_limit is None else options.time_limit,
+            *(workers_of(options.threads), options.threads is not None, nodes, ties),
+        )
+        out.nodes[samples] += nodes
+        unproved[samples] = ties != 0
+
+    def _least_norm(self, index: int) -> core.LeastNorm:
+        if index not in self._ties:
+            self._ties[index] = core.LeastNorm(self.components[index].native)
+        return self._ties[index]
 
 
 # Which outcome a sample has when its components differ.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import Array, vjp_face, vjp_vertex
+from gdpnet.kernels import Array, vjp_vertex
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
 
@@ -142,8 +143,8 @@ class FaceJacobian:
         """
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
-            vjp_face(
-                *(component.prepared, component.logic, given.varying),
+            core.vjp_face(
+                *(component.native, True, given.varying),
                 np.ascontiguousarray(self.instance.bound[:, component.rows]),
                 np.ascontiguousarray(self.yhat[:, component.outputs]),
                 np.ascontiguousarray(self.weights[component.outputs]),
