@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gdpnet/branching.hpp"
 #include "gdpnet/outcome.hpp"
 #include "gdpnet/sample.hpp"
 
@@ -56,12 +57,6 @@ struct LinearState {
 private:
     std::vector<double> numbers_;
     std::vector<Slot> slots_;
-};
-
-// What enforcing a row would cost at least, and the positions that this presses up or down, as bit masks.
-struct Gain {
-    double gain = 0.0;
-    std::uint64_t up = 0, down = 0;
 };
 
 class Linear : public LinearState {
