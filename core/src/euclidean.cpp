@@ -129,7 +129,7 @@ Gain Euclidean::literal_gain(Index literal) const {
 
 // Takes a leaf's point, if it holds and comes before the incumbent. False if it does not hold.
 bool Euclidean::keep() {
-    if (!node_.units.enforced_rows_hold(node_.q)) return false;
+    if (!node_.verify()) return false;
     const double found = node_.value();
     if (found >= cutoff()) return true;
     label();

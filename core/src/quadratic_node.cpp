@@ -5,7 +5,7 @@
 namespace gdpnet {
 
 void QuadraticNode::begin() {
-    untouched_ = -1;
+    touch();
     q.enforce_only(0);
     units.lower = rows.lower;
     units.upper = rows.upper;
@@ -14,7 +14,7 @@ void QuadraticNode::begin() {
 }
 
 bool QuadraticNode::split(Index column, double value, bool up) {
-    untouched_ = -1;
+    touch();
     if (up) {
         units.lower[column] = std::max(units.lower[column], std::ceil(value));
     } else {

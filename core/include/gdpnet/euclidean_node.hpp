@@ -13,17 +13,20 @@
 #pragma once
 
 #include "gdpnet/branching.hpp"
-#include "gdpnet/given.hpp"
 #include "gdpnet/quadratic_node.hpp"
+#include "gdpnet/sample.hpp"
 
 namespace gdpnet {
 
 class EuclideanNode : public QuadraticNode {
 public:
-    explicit EuclideanNode(const Rows& rows);
+    explicit EuclideanNode(const Sample& sample);
 
-    // Takes over a sample and goes to the root.
-    void begin(const Given& given);
+    // Takes over what is in the sample and goes to the root. False on contradiction.
+    bool begin(Vector<const double> yhat, Vector<const double> weights);
+
+    // Adds a row to the program: as a bound if it has one entry. False on contradiction.
+    bool enforce(Index code);
 
     // Solves the node's program, until its centres do not matter; stops where the bound reaches the cutoff.
     Outcome solve(double cutoff);
@@ -41,14 +44,22 @@ public:
     // that a bound keeps from helping are left out. Rows without a column in common add up.
     Gain look_ahead(Index i) const;
 
+    bool row_holds(Index i) const { return sample_.holds(i, units.z.data()); }
+
+    // Whether the enforced rows hold at z.
+    bool verify() const;
+
     // Fixes whole-number columns that are whole but for rounding. True if there was something to fix.
     bool fix_whole();
 
 private:
-    void choose_units(const Given& given);
+    void choose_units();
+    void choose_auxiliary_units();
+    bool tighten(Index j, double bound, bool is_lower, bool negated);
     bool settled() const;
 
-    bool auxiliaries_ = false;      // whether some column has no cost
+    const Sample& sample_;
+    bool auxiliaries_ = false;  // whether some column has no cost
     std::vector<double> yhat_, weight_;
 };
 

@@ -1,4 +1,4 @@
-// What a sample of a component is given by, in the user's units.
+// What the samples of a component are given by, in the user's units.
 #pragma once
 
 #include "gdpnet/arrays.hpp"
@@ -11,6 +11,18 @@ struct Given {
     Vector<const double> bound;    // right sides, (m,)
     Vector<const double> yhat;     // (outputs,)
     Vector<const double> weights;  // (outputs,)
+};
+
+// All samples of a call.
+struct Batch {
+    Matrix<const bool> active;     // (B, clauses)
+    Tensor<const double> varying;  // (B, k, n)
+    Matrix<const double> bound;    // (B, m)
+    Matrix<const double> yhat;     // (B, outputs)
+    Vector<const double> weights;  // (outputs,)
+
+    Index size() const { return yhat.lines; }
+    Given operator[](Index s) const { return {active[s], varying[s], bound[s], yhat[s], weights}; }
 };
 
 }  // namespace gdpnet

@@ -21,7 +21,7 @@ public:
     void begin();
 
     bool enforce(Index code) {
-        untouched_ = -1;
+        touch();
         q.enforce(code);
         return true;
     }
@@ -42,6 +42,9 @@ public:
 
     // The most fractional whole-number column of z, -1 if there is none.
     Index fractional() const;
+
+protected:
+    void touch() { untouched_ = -1; }  // the node is no longer the one that was saved
 
 private:
     struct Level {
