@@ -20,10 +20,12 @@ Face::Face(const Component& component, bool kinks)
 void Face::vjp(const Given& given, Vector<const std::int8_t> assignment, Vector<const double> z,
                Vector<double> gradient, Vector<double> to_yhat, Vector<double> to_bound, Matrix<double> to_varying) {
     const Index n = rows_.columns(), outputs = rows_.outputs;
+    // What is where its prediction is, is held by nothing.
+    const bool unmoved = std::equal(z.begin(), z.begin() + outputs, given.yhat.begin());
     for (Index j = 0; j < n; ++j) {
         const bool at_bound = z[j] <= rows_.lower[j] || z[j] >= rows_.upper[j];
         const double weight = j < outputs ? given.weights[j] * given.weights[j] : 0.0;
-        follows_[j] = kinks_ && j < outputs && z[j] == given.yhat[j];
+        follows_[j] = (kinks_ || unmoved) && j < outputs && z[j] == given.yhat[j];
         free_[j] = !(follows_[j] || at_bound || rows_.integer[j]);
         inverse_[j] = 1.0 / (weight > 0.0 ? weight : kAuxiliaryWeight);
     }
@@ -55,7 +57,15 @@ void Face::vjp(const Given& given, Vector<const std::int8_t> assignment, Vector<
             if (free_[j]) to_varying(place, j) -= multiplier_[t] * (inverse_[j] * gradient[j]);
     }
     for (Index j = 0; j < outputs; ++j)
-        if (free_[j] || follows_[j]) to_yhat[j] = gradient[j];
+        if (free_[j] || follows_[j] || rests_freely(j, given, z)) to_yhat[j] = gradient[j];
+}
+
+// Whether a column is on a bound only because its prediction is, and no tight row has anything to do with it.
+bool Face::rests_freely(Index j, const Given& given, Vector<const double> z) const {
+    if (kinks_ || rows_.integer[j] || z[j] != given.yhat[j]) return false;
+    for (Index t = 0; t < count_; ++t)
+        if (dense_.values[t * dense_.width + j] != 0.0) return false;
+    return true;
 }
 
 // Which rows the chosen disjuncts and the globals ask for.

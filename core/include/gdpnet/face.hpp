@@ -44,6 +44,7 @@ private:
     void mark_enforced(Vector<const std::int8_t> assignment);
     void read_row(const Given& given, Index i);
     void collect_tight(const Given& given, Vector<const double> z);
+    bool rests_freely(Index j, const Given& given, Vector<const double> z) const;
     void solve_transposed(std::vector<double>& right) const;
 
     const Rows& rows_;
