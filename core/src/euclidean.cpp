@@ -57,7 +57,7 @@ Verdict Euclidean::settle(const Effort&) {
 
 void Euclidean::open(Frame& frame, Children children) {
     if (column_ >= 0) {
-        open_split(frame, children, column_, node_.units.z[column_], node_.q.bound_value());
+        open_split(frame, children, column_, split_, node_.q.bound_value());
     } else {
         open_clause(frame, children, assignment_.logic, branching_, cutoff());
     }
@@ -78,9 +78,11 @@ Euclidean::Finding Euclidean::look() {
         column_ = -1;
         if (branching_.empty()) {
             column_ = node_.fractional();
-            if (column_ >= 0) return Finding::branch;
-            if (node_.fix_whole()) continue;
-            return Finding::leaf;
+            if (column_ >= 0) {
+                split_ = node_.units.z[column_];
+                return Finding::branch;
+            }
+            return node_.whole() ? Finding::leaf : make_whole(bound);
         }
         const auto gain_of = [this](Index literal) { return literal_gain(literal); };
         switch (branching_.choose(assignment_, bound, cutoff(), gain_of)) {
@@ -92,6 +94,29 @@ Euclidean::Finding Euclidean::look() {
                 if (!assignment_.choose(node_, branching_.literal)) return Finding::closed;
         }
     }
+}
+
+// A node whose whole-number columns are whole but for rounding: solved once more with these fixed. If that costs
+// something, or anything else does not hold then, they are split after all.
+Euclidean::Finding Euclidean::make_whole(double bound) {
+    const Index column = node_.unfixed();
+    if (column < 0) return Finding::trouble;
+    const double near = std::nearbyint(node_.units.z[column]);
+    const double split = near > node_.units.lower[column] ? near - 0.5 : near + 0.5;
+    const Index decided = assignment_.decided();
+    node_.keep_aside();
+    node_.fix_whole();
+    if (node_.solve(cutoff()) == Outcome::optimal) {
+        node_.settle_point();
+        bool forced = false;
+        if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() <= bound + same_)
+            return Finding::closed;
+    }
+    assignment_.back_to(decided);
+    node_.take_back();
+    column_ = column;
+    split_ = split;
+    return Finding::branch;
 }
 
 // Lists the broken clauses; one with a single literal left has that chosen. False on contradiction.

@@ -193,21 +193,24 @@ bool EuclideanNode::verify() const {
     return true;
 }
 
-bool EuclideanNode::fix_whole() {
-    bool changed = false;
-    for (Index j = 0; j < q.n; ++j) {
-        if (!rows.integer[j]) continue;
-        const double whole = std::nearbyint(units.z[j]);
-        if (units.z[j] == whole) continue;
-        units.lower[j] = units.upper[j] = whole;
-        changed = true;
-    }
-    if (changed) {
-        touch();
-        units.convert_bounds(q);
-        q.restart_in_box();
-    }
-    return changed;
+bool EuclideanNode::whole() const {
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j] && units.z[j] != std::nearbyint(units.z[j])) return false;
+    return true;
+}
+
+void EuclideanNode::fix_whole() {
+    touch();
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j]) units.lower[j] = units.upper[j] = std::nearbyint(units.z[j]);
+    units.convert_bounds(q);
+    q.restart_in_box();
+}
+
+Index EuclideanNode::unfixed() const {
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j] && units.lower[j] < units.upper[j]) return j;
+    return -1;
 }
 
 }  // namespace gdpnet

@@ -26,21 +26,28 @@ bool QuadraticNode::split(Index column, double value, bool up) {
 
 void QuadraticNode::save(Index level) {
     if (level >= Index(levels_.size())) levels_.resize(std::size_t(level) + 1);
-    Level& kept = levels_[level];
-    q.save(kept.saved);
-    kept.lower = units.lower;
-    kept.upper = units.upper;
+    save(levels_[level]);
     untouched_ = level;
 }
 
 void QuadraticNode::restore(Index level) {
     if (untouched_ == level) return;
-    const Level& kept = levels_[level];
+    restore(levels_[level]);
+    untouched_ = level;
+}
+
+void QuadraticNode::save(Level& kept) const {
+    q.save(kept.saved);
+    kept.lower = units.lower;
+    kept.upper = units.upper;
+}
+
+void QuadraticNode::restore(const Level& kept) {
+    touch();
     q.restore(kept.saved);
     units.lower = kept.lower;
     units.upper = kept.upper;
     units.convert_bounds(q);
-    untouched_ = level;
 }
 
 Index QuadraticNode::fractional() const {

@@ -50,6 +50,7 @@ private:
     Finding look();
     bool look_at_clauses(bool& forced);
     Gain literal_gain(Index literal) const;
+    Finding make_whole(double bound);
     bool keep();
 
     double cutoff() const { return value + same_; }
@@ -62,6 +63,7 @@ private:
     Index node_limit_ = 0;
     double same_ = 0.0;                    // values that differ by less are equal
     Index column_ = -1;                    // to split, or a clause is branched on
+    double split_ = 0.0;                   // its value
     std::vector<Truth> label_;             // of the point at hand
     std::vector<Index> rank_, best_rank_;  // by clause: the first literal that holds; -1 for those not required
 };

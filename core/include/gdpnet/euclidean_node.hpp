@@ -49,8 +49,14 @@ public:
     // Whether the enforced rows hold at z.
     bool verify() const;
 
-    // Fixes whole-number columns that are whole but for rounding. True if there was something to fix.
-    bool fix_whole();
+    // Whether whole-number columns are whole to the last digit.
+    bool whole() const;
+
+    // Fixes them at the nearest whole number.
+    void fix_whole();
+
+    // A whole-number column that is not fixed, -1 if there is none.
+    Index unfixed() const;
 
 private:
     void choose_units();

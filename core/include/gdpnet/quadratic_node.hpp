@@ -32,6 +32,10 @@ public:
     void save(Index level);
     void restore(Index level);
 
+    // The same besides the stack, for something that is tried.
+    void keep_aside() { save(aside_); }
+    void take_back() { restore(aside_); }
+
     long take_effort() {
         const long spent = q.effort;
         q.effort = 0;
@@ -51,6 +55,10 @@ private:
         Quadratic::Saved saved;
         std::vector<double> lower, upper;
     };
+    void save(Level& kept) const;
+    void restore(const Level& kept);
+
+    Level aside_;
     std::vector<Level> levels_;  // made when first reached
     Index untouched_ = -1;       // the level that was saved last, as long as nothing has changed
 };
