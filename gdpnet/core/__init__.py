@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from gdpnet.core._native import NUMERICAL as NUMERICAL
     from gdpnet.core._native import OPERATIONS as OPERATIONS
     from gdpnet.core._native import SOLVED as SOLVED
+    from gdpnet.core._native import TIGHT as TIGHT
     from gdpnet.core._native import VERSION as VERSION
     from gdpnet.core._native import Band as Band
     from gdpnet.core._native import BandSolver as BandSolver
     from gdpnet.core._native import BlockPart as BlockPart
     from gdpnet.core._native import Component as Component
+    from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Extended as Extended
     from gdpnet.core._native import ExtendedSources as ExtendedSources
     from gdpnet.core._native import ExtendedTables as ExtendedTables
-    from gdpnet.core._native import TIGHT as TIGHT
-    from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Judge as Judge
     from gdpnet.core._native import LeastNorm as LeastNorm
     from gdpnet.core._native import Logic as Logic

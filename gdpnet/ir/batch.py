@@ -250,7 +250,7 @@ def read_arrays(
         hint = " Mend them, or pass on_invalid='mark' to have only those rows marked."
         refuse_nonfinite(torch.from_numpy(inputs), "x", hint)
         refuse_nonfinite(torch.from_numpy(predictions), "yhat", hint)
-    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+    invalid: np.ndarray = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
     inputs = np.where(invalid[:, None], 0.0, inputs)
     predictions = np.where(invalid[:, None], 0.0, predictions)
     return inputs, predictions, invalid, origin
