@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from gdpnet.core._native import Rows as Rows
     from gdpnet.core._native import Search as Search
     from gdpnet.core._native import Tape as Tape
+    from gdpnet.core._native import all_finite as all_finite
     from gdpnet.core._native import cpu_variant as cpu_variant
     from gdpnet.core._native import cpu_variants as cpu_variants
     from gdpnet.core._native import use_cpu_variant as use_cpu_variant

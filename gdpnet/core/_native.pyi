@@ -16,6 +16,9 @@ def cpu_variant() -> str:
 def use_cpu_variant(name: str) -> None:
     """Takes one of the variants; ValueError where it cannot be had."""
 
+def all_finite(array: numpy.typing.NDArray) -> bool:
+    """Whether all entries are finite numbers."""
+
 class Rows:
     """Rows of a component, scaled by powers of two; see component.hpp."""
 
