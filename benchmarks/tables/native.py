@@ -18,11 +18,24 @@ def _beside(row: Row) -> str:
     return "" if times is None else f"{number(times, 3)} ({number(least, 3)})"
 
 
+def _training(stored: Stored) -> list[str]:
+    """What the layer makes of the time of training, for each engine."""
+    rows = stored["native.warm"]
+    times = [
+        ratio(
+            rows.value(side, case="with the layer, vertex"),
+            rows.value(side, case="the network alone"),
+        )
+        for side in ("old_s", "new_s")
+    ]
+    return [f"{number(time, 3)} times" if time else "-" for time in times]
+
+
 def warm(stored: Stored) -> list[str]:
     made, last = [], None
     for row in stored["native.warm"]:
         nodes = [row["old_nodes"], row["new_nodes"]]
-        counted = "" if nodes[0] is None else " and ".join(dict.fromkeys(f"{n:g}" for n in nodes))
+        counted = "" if nodes[0] is None else " and ".join(dict.fromkeys(f"{n:.3g}" for n in nodes))
         group = row["group"] if row["group"] != last else ""
         cells = [
             group,
@@ -34,6 +47,7 @@ def warm(stored: Stored) -> list[str]:
         ]
         made.append(cells)
         last = row["group"]
+    made.append(["training", "with the layer over the network alone", *_training(stored), "", ""])
     return table(["", "a sample of", "numba", "compiled", "beside", "nodes"], made)
 
 
