@@ -51,6 +51,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.core import SOLVED
 from gdpnet.derivative.qp.choices import choices
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.instance import Instance
@@ -59,11 +60,9 @@ from gdpnet.kernels import (
     FAILED,
     PASSED,
     PIECES,
-    SOLVED,
     VERTICES,
     Array,
     Band,
-    Block,
     Choices,
     enlarged,
     list_band,
@@ -71,8 +70,8 @@ from gdpnet.kernels import (
     new_adjoint,
     new_band,
     new_pieces,
-    new_program,
     new_scratch,
+    new_workspace,
     settle_pieces,
     vjp_band,
 )
@@ -209,7 +208,7 @@ def solve_qp(
             varying = varying[:, component.varying][:, :, component.columns]
             bound = bound[:, component.rows]
         part = _solve_part(
-            *(component, choice, engine.programs[index], activity_of(component, instance.active)),
+            *(component, choice, activity_of(component, instance.active)),
             *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
             np.ascontiguousarray(options.weights[outputs]),
             np.ascontiguousarray(solved.z[:, component.columns]),
@@ -237,7 +236,6 @@ def solve_qp(
 def _solve_part(
     component: Component,
     choice: Choices,
-    programs: list[Block],
     active: Array,
     varying: Array,
     bound: Array,
@@ -253,21 +251,17 @@ def _solve_part(
     prepared, logic = component.prepared, component.logic
     band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
     band.status[wanted] = VERTICES
-    try:
-        program = programs.pop()
-    except IndexError:
-        program = new_program(prepared, logic)
+    work = new_workspace(prepared, logic)
     scratch = new_scratch(n, logic.clause_guard.size)
     at = 0
     while True:
         at = list_band(
             *(at, prepared, logic, choice, active, varying, bound, yhat, weights, nearest),
-            *(assignment, eps, cap, program.tree.work, scratch, band),
+            *(assignment, eps, cap, work, scratch, band),
         )
         if at == size:
             break
         band = enlarged(band)
-    programs.append(program)
     if (band.status == PIECES).any():
         failed = np.zeros(size, dtype=np.bool_)
         settle_pieces(

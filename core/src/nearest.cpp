@@ -1,0 +1,241 @@
+#include "gdpnet/nearest.hpp"
+
+#include <cmath>
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Nearest::Nearest(Linear& node, Assignment& assignment)
+    : best(node.n),
+      best_state(assignment.state.size(), 0),
+      node_(node),
+      assignment_(assignment),
+      broken_(std::size_t(assignment.logic.clauses())),
+      literal_bound_(assignment.logic.clause_literal.size()) {}
+
+void Nearest::begin(Index node_limit) {
+    node_limit_ = node_limit;
+    distance = kInfinity;
+    cutoff_ = kInfinity;
+    trouble = false;
+}
+
+double Nearest::lower_bound(Stack& stack) const {
+    double lower = distance;
+    for (Index level = 0; level < stack.depth; ++level) {
+        const Frame& frame = stack.frame(level);
+        if (frame.next < frame.children) lower = std::min(lower, stack.children(level).bound[frame.next]);
+    }
+    return lower;
+}
+
+Verdict Nearest::settle(const Effort&) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        switch (look()) {
+            case Finding::infeasible:
+            case Finding::cutoff:
+                return Verdict::closed;
+            case Finding::clause:
+                column_ = -1;
+                return Verdict::branch;
+            case Finding::column:
+                column_ = most_fractional();
+                return Verdict::branch;
+            case Finding::trouble:
+                return Verdict::trouble;
+            case Finding::leaf:
+                // Judged at a point that no earlier step has worn.
+                if (node_.refactor() && node_.verify()) {
+                    if (node_.distance() < cutoff_) keep();
+                    return Verdict::closed;
+                }
+                if (attempt > 0) node_.reset();
+        }
+    }
+    return Verdict::trouble;
+}
+
+void Nearest::open(Frame& frame, Children children) {
+    if (column_ >= 0) {
+        open_split(frame, children, column_, node_.value[column_], node_.dual_objective());
+        return;
+    }
+    const Logic& logic = assignment_.logic;
+    frame.subject = clause_;
+    for (Index e = logic.clause_start[clause_]; e < logic.clause_start[clause_ + 1]; ++e)
+        if (literal_bound_[e] < cutoff_) insert_child(frame, children, logic.clause_literal[e], literal_bound_[e]);
+}
+
+// Solves the node and decides what is forced, until nothing is.
+Nearest::Finding Nearest::look() {
+    while (true) {
+        switch (node_.solve(cutoff_)) {
+            case Outcome::infeasible:
+                return Finding::infeasible;
+            case Outcome::cutoff:
+                return Finding::cutoff;
+            case Outcome::trouble:
+                return Finding::trouble;
+            case Outcome::optimal:
+                break;
+        }
+        bool forced = false;
+        Finding found = look_at_clauses(forced);
+        if (forced) continue;
+        if (found != Finding::clause) return found;
+        found = look_ahead(forced);
+        if (!forced) return found;
+    }
+}
+
+// Lists the broken clauses; one with a single literal left has that chosen.
+Nearest::Finding Nearest::look_at_clauses(bool& forced) {
+    const auto row_holds = [this](Index i) { return node_.holds(i); };
+    const Index clauses = assignment_.logic.clauses();
+    broken_count_ = 0;
+    for (Index c = 0; c < clauses; ++c) {
+        if (!assignment_.required(c)) continue;
+        const Assignment::Standing standing = assignment_.stands(c, row_holds);
+        if (standing.satisfied) continue;
+        if (standing.open == 0 || (standing.open == 1 && !assignment_.choose(node_, standing.last))) {
+            forced = false;
+            return Finding::infeasible;
+        }
+        if (standing.open == 1) {
+            forced = true;
+        } else {
+            broken_[broken_count_++].clause = c;
+        }
+    }
+    if (broken_count_ > 0) return Finding::clause;
+    return whole() ? Finding::leaf : Finding::column;
+}
+
+// What each broken clause costs at least, and which is best to branch on.
+Nearest::Finding Nearest::look_ahead(bool& forced) {
+    const Logic& logic = assignment_.logic;
+    const double objective = node_.dual_objective();
+    double best_score = -1.0;
+    Index best_width = 0;
+    for (Index b = 0; b < broken_count_; ++b) {
+        Broken& broken = broken_[b];
+        const Index c = broken.clause;
+        double least = kInfinity, second = kInfinity;
+        Index viable = 0, last = 0;
+        broken.up = broken.down = 0;
+        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
+            const Index literal = logic.clause_literal[e];
+            if (assignment_.state[boolean_of(literal)] != 0) {
+                literal_bound_[e] = kInfinity;
+                continue;
+            }
+            const Gain ahead = literal_gain(literal);
+            literal_bound_[e] = objective + ahead.gain;
+            if (!(literal_bound_[e] < cutoff_)) continue;
+            ++viable;
+            last = literal;
+            broken.up |= ahead.up;
+            broken.down |= ahead.down;
+            if (ahead.gain < least) {
+                second = least;
+                least = ahead.gain;
+            } else if (ahead.gain < second) {
+                second = ahead.gain;
+            }
+        }
+        if (viable == 0) return Finding::cutoff;
+        if (viable == 1) {
+            forced = assignment_.choose(node_, last);
+            return Finding::cutoff;  // unless something was forced
+        }
+        broken.bound = least;
+        // Mostly what the cheapest literal costs, a little what leaving it out would.
+        const double score = least + 0.25 * std::min(std::min(second, cutoff_ - objective), 1e6);
+        if (score > best_score || (score == best_score && viable < best_width)) {
+            best_score = score;
+            best_width = viable;
+            clause_ = c;
+        }
+    }
+    if (cutoff_ < kInfinity && packing_bound() + objective >= cutoff_) return Finding::cutoff;
+    return Finding::clause;
+}
+
+// Look-ahead of a literal: the best of its rows.
+Gain Nearest::literal_gain(Index literal) {
+    const Logic& logic = assignment_.logic;
+    const Index k = boolean_of(literal);
+    const auto& start = literal > 0 ? logic.true_start : logic.false_start;
+    const auto& listed = literal > 0 ? logic.true_row : logic.false_row;
+    Gain found;
+    for (Index e = start[k]; e < start[k + 1]; ++e) {
+        const Index i = listed[e];
+        const double excess = node_.sample.excess(i, node_.value.data());
+        const double size = node_.sample.rows.equality[i] ? std::abs(excess) : excess;
+        if (size > node_.sample.tolerance[i]) {
+            const Gain ahead = node_.look_ahead(i, excess);
+            if (ahead.gain > found.gain) found = ahead;
+        }
+    }
+    return found;
+}
+
+// Sum of the look-aheads of clauses that press no reduced cost in the same direction.
+double Nearest::packing_bound() {
+    double total = 0.0;
+    std::uint64_t up = 0, down = 0;
+    while (true) {
+        Broken* most = nullptr;
+        double gain = 0.0;
+        for (Index b = 0; b < broken_count_; ++b) {
+            Broken& broken = broken_[b];
+            if (broken.bound > gain && (broken.up & up) == 0 && (broken.down & down) == 0) {
+                gain = broken.bound;
+                most = &broken;
+            }
+        }
+        if (most == nullptr) return total;
+        total += gain;
+        most->bound = 0.0;
+        up |= most->up;
+        down |= most->down;
+    }
+}
+
+bool Nearest::whole() const {
+    for (Index j = 0; j < node_.n; ++j) {
+        if (!assignment_.rows.integer[j]) continue;
+        // A column on one of its breakpoints is that number to the last digit.
+        const double allowed = node_.place[j] >= 0 ? whole_slack(node_.value[j]) : 0.0;
+        if (std::abs(node_.value[j] - std::nearbyint(node_.value[j])) > allowed) return false;
+    }
+    return true;
+}
+
+Index Nearest::most_fractional() const {
+    double worst = -1.0;
+    Index column = 0;
+    for (Index j = 0; j < node_.n; ++j) {
+        if (!assignment_.rows.integer[j]) continue;
+        const double away = std::abs(node_.value[j] - std::nearbyint(node_.value[j]));
+        if (away > worst) {
+            worst = away;
+            column = j;
+        }
+    }
+    return column;
+}
+
+void Nearest::keep() {
+    distance = node_.distance();
+    cutoff_ = distance - kImprovement * std::max(1.0, distance);
+    best.copy(node_);
+    assignment_.record([this](Index i) { return node_.holds(i); }, best_state);
+}
+
+}  // namespace gdpnet
