@@ -24,7 +24,7 @@ help:
 	@echo "make test-minimal saved rules without Pyomo, a model without extras, on each Python found"
 	@echo "make lint         ruff, mypy and import-linter only"
 	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
-	@echo "make bench        benchmarks/*.py"
+	@echo "make bench        benchmarks/*.py; PUBLISH=1 stores results and fills the pages"
 	@echo "make bench-quick  what became slower, by stored ratios"
 	@echo "make tutorials    execute tutorials/*.py (GDPNET_SMOKE=1 for small sizes)"
 	@echo "make docs         the site, into build/site"
@@ -69,12 +69,9 @@ $(PEERS): $(STAMP)
 	$(PY) -m pip install --quiet --no-deps qpth pishield
 	@touch $@
 
+# OLD="--old PYTHON --old-tree FOLDER" lets native.py take part.
 bench: $(PEERS)
-	@set -e; for script in benchmarks/[a-z]*.py; do \
-	  [ "$$script" != benchmarks/quick.py ] || continue; \
-	  grep -qs "__main__" "$$script" || continue; \
-	  echo "== $$script"; $(PY) "$$script"; \
-	done
+	$(PY) benchmarks/run_all.py $(if $(PUBLISH),--publish) $(OLD)
 
 bench-quick: $(STAMP)
 	$(PY) benchmarks/quick.py

@@ -15,10 +15,16 @@ def seconds(
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Median time of a call; short calls are repeated within each measurement."""
-    start = clock()
-    function()
-    once = max(clock() - start, 1e-7)
-    inner = max(1, int(least / repeats / once))
+
+    def once() -> float:
+        start = clock()
+        function()
+        return max(clock() - start, 1e-7)
+
+    first = once()
+    if 0.0 < least < repeats * first:  # it may have imported something, and be short after all
+        first = once()
+    inner = max(1, int(least / repeats / first))
     times = []
     for _ in range(repeats):
         start = clock()
