@@ -52,7 +52,7 @@ def _block(name: str, stored: Stored) -> str:
         else:
             raise ValueError(f"no table is called {name!r}")
     except NotMeasuredError as missing:
-        lines = [f"*Not measured yet: `benchmarks/results/{missing}.csv` is missing.*"]
+        lines = [f"*Not measured yet: `{missing}` is missing.*"]
     return "\n".join([f"<!-- bench {name} -->", *lines, "<!-- /bench -->"])
 
 
@@ -106,7 +106,7 @@ def show(benchmark: str, folder: Path = PUBLISHED) -> None:
             try:
                 print("\n".join(["", f"{name}:", "", *made(stored)]))
             except NotMeasuredError as missing:
-                print(f"\n{name}: {missing}.csv is missing")
+                print(f"\n{name}: {missing} is missing")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ ABOUT = (
 
 
 class NotMeasuredError(Exception):
-    """Nothing is stored under a name."""
+    """Something that a page shows is not stored; the text says what."""
 
 
 class Rows(list[Row]):
@@ -30,6 +30,13 @@ class Rows(list[Row]):
     def value(self, column: str, /, **wanted: Value) -> Any:
         """The value of the first of those; None if there is none."""
         return next((row.get(column) for row in self.where(**wanted)), None)
+
+    def needed(self, column: str, /, **wanted: Value) -> Any:
+        """The same, where nothing can be said without it."""
+        found = self.value(column, **wanted)
+        if found is None:
+            raise NotMeasuredError(f"{column} of {wanted}")
+        return found
 
     def values(self, column: str, /, **wanted: Value) -> list[Any]:
         """The different values of a column, in their order, without what is absent."""
@@ -48,7 +55,7 @@ class Stored:
         if name not in self._kept:
             path = self.folder / f"{name}.csv"
             if not path.exists():
-                raise NotMeasuredError(name)
+                raise NotMeasuredError(f"benchmarks/results/{name}.csv")
             self._kept[name] = Rows(read_rows(path))
         return self._kept[name]
 
@@ -56,7 +63,7 @@ class Stored:
         """Where the rows of a table come from."""
         path = self.folder / f"{name}.json"
         if not path.exists():
-            raise NotMeasuredError(name)
+            raise NotMeasuredError(f"benchmarks/results/{name}.csv")
         made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return made
 
@@ -147,7 +154,7 @@ def span(values: Iterable[float | None], digits: int = 2) -> str:
     """The least and the most of what is there."""
     known = sorted(value for value in values if value is not None)
     if not known:
-        return "(not measured)"
+        raise NotMeasuredError("any of them")
     least, most = number(known[0], digits), number(known[-1], digits)
     return least if least == most else f"{least} to {most}"
 

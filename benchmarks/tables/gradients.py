@@ -38,7 +38,7 @@ def _fine_tuned(stored: Stored) -> str:
     worst = 0.0
     for task in ("simplex, first", "simplex, least_norm"):
         rows = stored["gradients"].where(task=task, protocol="fine-tuned")
-        base = rows.value("mean", gradient="none: projected at inference")
+        base = rows.needed("mean", gradient="none: projected at inference")
         means = [row["mean"] for row in rows if not row["gradient"].startswith("none")]
         worst = max([worst, *(abs(mean - base) for mean in means)])
     return f"{worst:.1f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._stored import Stored, fixed, number, percent, ratio, span, table, us
+from ._stored import NotMeasuredError, Stored, fixed, number, percent, ratio, span, table, us
 
 GRADIENTS = {"straight_through": "straight-through", "vertex": "vertex", "qp": "QP 1e-2"}
 PEERS = {
@@ -100,12 +100,16 @@ def _peer_us(stored: Stored, words: str) -> str:
 
 def _difference(stored: Stored) -> str:
     worst = max(stored["layer.cvxpylayers"].values("difference"), default=None)
-    return "(not measured)" if worst is None else f"{worst:.0e}".replace("e-0", "e-")
+    if worst is None:
+        raise NotMeasuredError("any QP")
+    return f"{worst:.0e}".replace("e-0", "e-")
 
 
 def _cosine(stored: Stored) -> str:
     least = min(stored["layer.cvxpylayers"].values("cosine"), default=None)
-    return "(not measured)" if least is None else f"{least:.3f}"
+    if least is None:
+        raise NotMeasuredError("any QP")
+    return f"{least:.3f}"
 
 
 def _breaks_none(stored: Stored) -> str:

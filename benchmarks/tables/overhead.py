@@ -83,7 +83,7 @@ def growth(stored: Stored) -> list[str]:
 
 
 def _method(stored: Stored, method: str, column: str) -> float:
-    return stored["overhead.methods"].value(column, method=method)
+    return stored["overhead.methods"].needed(column, method=method)
 
 
 def _over(stored: Stored, method: str, base: str, column: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ._stored import Row, Rows, Stored, number, span, table
+from ._stored import NotMeasuredError, Row, Rows, Stored, number, span, table
 
 OURS, OURS_CNF = "gdpnet, vertex", "gdpnet, CNF"
 TITLES = {
@@ -115,9 +115,13 @@ def _over_ours(stored: Stored, ours: str = OURS) -> Iterable[tuple[float, Row]]:
 
 def _nearest(stored: Stored, ours: str = OURS, without: str = "") -> str:
     known = [x for x in _over_ours(stored, ours) if not without or x[1]["peer"] != without]
+    if not known:
+        raise NotMeasuredError("any peer")
     times, row = min(known, key=lambda pair: pair[0])
     case = f"{row['case']}, batch {row['batch']}"
-    return f"{row['peer']} on {case}, takes {number(times)} times as long"
+    return (
+        f"{str(row['peer']).removesuffix(', CNF')} on {case}, takes {number(times)} times as long"
+    )
 
 
 def _added_memory(stored: Stored, names: Iterable[str]) -> str:
@@ -126,16 +130,17 @@ def _added_memory(stored: Stored, names: Iterable[str]) -> str:
 
 
 def _ms(stored: Stored, peer: str, case: str) -> str:
-    return f"{number(stored['peers'].value('forward_us', peer=peer, case=case) / 1e3)} ms"
+    return f"{number(stored['peers'].needed('forward_us', peer=peer, case=case) / 1e3)} ms"
 
 
 def _times(stored: Stored, peer: str, over: str, case: str) -> str:
-    values = [stored["peers"].value("forward_us", peer=p, case=case) for p in (peer, over)]
+    values = [stored["peers"].needed("forward_us", peer=p, case=case) for p in (peer, over)]
     return number(values[0] / values[1])
 
 
 def _same(stored: Stored, peer: str) -> str:
     """Share of predictions with the QP's gradient, over all cases."""
+    stored["peers"].where(peer=peer, status="done").needed("same_gradient")
     return _shares(stored["peers"].where(peer=peer), "same_gradient")
 
 

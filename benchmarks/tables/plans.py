@@ -75,7 +75,7 @@ def _seconds(stored: Stored, random: bool) -> str:
 
 
 def _products(stored: Stored, problem: str) -> str:
-    return str(stored["plans.cases"].value("products", problem=problem))
+    return str(stored["plans.cases"].needed("products", problem=problem))
 
 
 TABLES = {"plans.cases": cases, "plans.summary": summary}

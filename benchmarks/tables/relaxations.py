@@ -110,6 +110,9 @@ VALUES = {
     "relaxations.in place": lambda s: span(_faster(s, "HiGHS in place", "HiGHS cold")),
     "relaxations.gurobi": _gurobi,
     "relaxations.compact": _compact,
+    "relaxations.groups rows": lambda s: (
+        f"{s['relaxations.large'].needed('compact_rows', problem='label_groups'):,}"
+    ),
     "relaxations.cnf us": lambda s: span(
         1e6 * x for x in _times(s, "extended")[:2] if x is not None
     ),
