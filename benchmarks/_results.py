@@ -42,15 +42,21 @@ class Results:
         name: of the script, and so of its files.
         arguments: the script's, as `parsed` gives them.
         packages: names of those whose version matters besides `PACKAGES`.
+        about: what else the stamp has to tell.
     """
 
     def __init__(
-        self, name: str, arguments: argparse.Namespace, packages: tuple[str, ...] = ()
+        self,
+        name: str,
+        arguments: argparse.Namespace,
+        packages: tuple[str, ...] = (),
+        about: dict[str, str | None] | None = None,
     ) -> None:
         self.name = name
         self.folder = PUBLISHED if arguments.publish else UNPUBLISHED
         self.tables: dict[str, list[Row]] = {}
         self._packages = packages
+        self._about = about or {}
         self._load = list(os.getloadavg())
         self._began = time.perf_counter()
 
@@ -76,7 +82,7 @@ class Results:
         """Write the tables and their stamps, and print what the pages would show of them."""
         self.folder.mkdir(parents=True, exist_ok=True)
         taken = time.perf_counter() - self._began
-        made = stamp(self._packages, self._load) | {"seconds": round(taken, 1)}
+        made = stamp(self._packages, self._load) | self._about | {"seconds": round(taken, 1)}
         for table, rows in self.tables.items():
             write_rows(self.folder / f"{self._stem(table)}.csv", rows)
             write_stamp(self.folder / f"{self._stem(table)}.json", made)
@@ -186,7 +192,7 @@ def stamp(packages: tuple[str, ...] = (), load: list[float] | None = None) -> di
         except PackageNotFoundError:
             versions[package] = _version_of_tree(package)
     return {
-        "commit": _git("rev-parse", "HEAD"),
+        "commit": commit(),
         "dirty": dirty(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **versions,
@@ -198,6 +204,11 @@ def stamp(packages: tuple[str, ...] = (), load: list[float] | None = None) -> di
             [Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)]
         ),
     }  # fmt: skip
+
+
+def commit(tree: Path = ROOT) -> str | None:
+    """The commit of a tree; None without git."""
+    return _git("rev-parse", "HEAD", tree=tree)
 
 
 def dirty() -> bool | None:
@@ -230,8 +241,8 @@ def _version_of_tree(package: str) -> str | None:
     return getattr(sys.modules.get(package), "__version__", None)
 
 
-def _git(*words: str) -> str | None:
+def _git(*words: str, tree: Path = ROOT) -> str | None:
     told = subprocess.run(
-        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", *words], cwd=tree, capture_output=True, text=True, check=False
     )  # fmt: skip
     return told.stdout.strip() if told.returncode == 0 else None
