@@ -44,7 +44,7 @@ help:
 	@echo "make sanitize     C++ tests and the bank of problems under address and undefined-behaviour checks"
 	@echo "make fuzz         odd rules against exact arithmetic, $(MINUTES) minutes (MINUTES=, SEED=)"
 	@echo "make fuzz-core    the core's search against enumeration, by libFuzzer (MINUTES=); needs clang++"
-	@echo "make bench        benchmarks/*.py"
+	@echo "make bench        benchmarks/*.py; PUBLISH=1 stores results and fills the pages"
 	@echo "make bench-quick  what became slower, by stored ratios"
 	@echo "make tutorials    execute tutorials/*.py (GDPNET_SMOKE=1 for small sizes)"
 	@echo "make docs         the site, into build/site"
@@ -138,12 +138,9 @@ $(PEERS): $(STAMP)
 	$(PIP) --no-deps qpth pishield
 	@touch $@
 
+# OLD="--old PYTHON --old-tree FOLDER" lets native.py take part.
 bench: $(PEERS) $(CORE)
-	@set -e; for script in benchmarks/[a-z]*.py; do \
-	  [ "$$script" != benchmarks/quick.py ] || continue; \
-	  grep -qs "__main__" "$$script" || continue; \
-	  echo "== $$script"; $(PY) "$$script"; \
-	done
+	$(PY) benchmarks/run_all.py $(if $(PUBLISH),--publish) $(OLD)
 
 bench-quick: $(STAMP) $(CORE)
 	$(PY) benchmarks/quick.py

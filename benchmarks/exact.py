@@ -1,11 +1,10 @@
 """The exact engine beside HiGHS and Gurobi: same problems, same run, one thread.
 
-    python benchmarks/exact.py [--quick]
+    python benchmarks/exact.py [--quick] [--publish]
 
 Times are medians; claims are ratios of this one run.
 """
 
-import argparse
 import math
 import statistics
 import time
@@ -15,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from _hull import HullSolver
-from _measure import seconds
+from _measure import peak_bytes, seconds
+from _results import Results, parsed, parser
 from pyomo.gdp import Disjunction
 
 import gdpnet
@@ -29,7 +29,7 @@ from gdpnet.testing.problems.large import LARGE
 MODELS = Path(__file__).parents[1] / "models"
 
 
-def cooling() -> None:
+def cooling(results: Results) -> None:
     """Cooling, 7 rules: the engine against HiGHS on the DNF's LP."""
     model = load_model(MODELS / "cooling")
     rules = model.build()
@@ -57,9 +57,11 @@ def cooling() -> None:
             ],
             3,
         ) / 64  # fmt: skip
-        print(f"\ncooling {split}, largest difference of distances {worst:.1e}")
-        print(f"  HiGHS on the DNF's LP, kept and warm   {1e6 * warm:9.2f} us a sample")
-        print(f"  HiGHS on the DNF's LP, cold            {1e6 * cold:9.2f} us a sample")
+        own = {"split": split, "batch": 1}
+        results.add(
+            "cooling", **own, what="HiGHS warm", seconds=warm, samples=few, difference=worst
+        )
+        results.add("cooling", **own, what="HiGHS cold", seconds=cold, samples=64, difference=None)
         for batch in (4096, 256):
             xs, ys = x[:batch].copy(), yhat[:batch].copy()
             part = Instance.of(rules, xs)
@@ -69,30 +71,24 @@ def cooling() -> None:
             ) / batch  # fmt: skip
             tx, ty = torch.from_numpy(xs), torch.from_numpy(ys)
             call = seconds(lambda x=tx, y=ty: gdpnet.project(rules, y, x, threads=1).y) / batch
-            print(
-                f"  batch {batch:5d}: search {1e6 * kernel:6.2f}, with the rules' rows "
-                f"{1e6 * whole:6.2f}, gdpnet.project {1e6 * call:6.2f} us a sample: "
-                f"{warm / kernel:5.0f}, {warm / whole:5.0f} and {warm / call:5.0f} times faster "
-                "than HiGHS warm"
-            )
+            own = {"split": split, "batch": batch}
+            results.add("cooling", **own, what="search", seconds=kernel)
+            results.add("cooling", **own, what="with rows", seconds=whole)
+            results.add("cooling", **own, what="project", seconds=call)
         xs, ys = x[:1].copy(), yhat[:1].copy()
         part = Instance.of(rules, xs)
         kernel = seconds(lambda: engine.project(part, ys, options))
         rows = seconds(lambda: Instance.of(rules, xs))
         tx, ty = torch.from_numpy(xs), torch.from_numpy(ys)
         call = seconds(lambda: gdpnet.project(rules, ty, tx).y)
-        print(
-            f"  batch     1: rows {1e6 * rows:.1f} us, search and dispatch {1e6 * kernel:.1f} us, "
-            f"checks and torch {1e6 * (call - rows - kernel):.1f} us; the call is "
-            f"{call / warm:.2f} of HiGHS warm"
-        )
+        own = {"split": split, "batch": 1}
+        results.add("cooling", **own, what="rows", seconds=rows)
+        results.add("cooling", **own, what="search", seconds=kernel)
+        results.add("cooling", **own, what="project", seconds=call)
 
 
-def growth(quick: bool) -> None:
+def growth(results: Results, quick: bool) -> None:
     """k two-term rules in d = 3: time against k."""
-    print("\nk two-term rules, d = 3: us a sample")
-    titles = ("k", "products", "engine", "nodes", "DNF LP", "MILP", "ratio")
-    print("{:>3} {:>9} {:>9} {:>7} {:>12} {:>11} {:>9}".format(*titles))
     model = load_model(MODELS / "stress")
     for k in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20):
         rules = model.build(k=k)
@@ -103,36 +99,34 @@ def growth(quick: bool) -> None:
         instance = Instance.of(rules, x)
         found = engine.project(instance, yhat, options)
         ours = seconds(lambda: engine.project(instance, yhat, options)) / 256
-        lp = ""
-        ratio = ""
+        lp = None
         if k <= (6 if quick else 8):
             hull = HullSolver(rules)
             models = hull.prepare(instance)
             count = 20 if k < 6 else 4
             answers = [models[i].solve(instance.bound[i], yhat[i]) for i in range(count)]
             assert max(abs(answers[i][0] - found.distance[i]) for i in range(count)) < 1e-6
-            taken = seconds(
+            lp = seconds(
                 lambda: [models[i].solve(instance.bound[i], yhat[i]) for i in range(count)], 3, 0
             ) / count  # fmt: skip
-            lp, ratio = f"{1e6 * taken:.0f}", f"{taken / ours:.0f}"
         tx, ty = torch.from_numpy(x[:4]), torch.from_numpy(yhat[:4])
         start = time.perf_counter()
         milp = gdpnet.project(rules, ty, tx, solver="milp", threads=1)
         taken = (time.perf_counter() - start) / 4
         assert np.allclose(milp.distance.numpy(), found.distance[:4], atol=1e-7)
-        ratio = ratio or f"{taken / ours:.0f}*"
-        print(
-            f"{k:3d} {2.0**k:9.0f} {1e6 * ours:9.2f} {found.nodes.mean():7.2f} {lp:>12} "
-            f"{1e6 * taken:11.0f} {ratio:>9}"
+        results.add(
+            "growth",
+            k=k,
+            products=2**k,
+            engine_s=ours,
+            nodes=found.nodes.mean(),
+            lp_s=lp,
+            milp_s=taken,
         )
-    print("ratio: the DNF's LP by HiGHS over the engine; * MILP over the engine")
 
 
-def large(quick: bool) -> None:
+def large(results: Results, quick: bool) -> None:
     """Problems whose DNF cannot be written down."""
-    print("\nlarge problems: ms a sample, medians; MILP by HiGHS and Gurobi on the same samples")
-    titles = ("problem", "products", "engine", "nodes", "HiGHS", "Gurobi")
-    print("{:<32} {:>9} {:>9} {:>7} {:>14} {:>14}".format(*titles))
     for make in LARGE:
         count = 2 if quick else 5
         case = make(count)
@@ -149,7 +143,7 @@ def large(quick: bool) -> None:
             nodes.append(solved.nodes[0])
             distances.append(solved.distance[0])
         ours = statistics.median(times)
-        cells = []
+        others: dict[str, float | None] = {}
         for solver in ("milp", "milp:gurobi"):
             try:
                 taken = []
@@ -159,39 +153,46 @@ def large(quick: bool) -> None:
                     taken.append(time.perf_counter() - start)
                     if p.status != gdpnet.Status.LIMIT:
                         assert abs(float(p.distance) - distances[k]) < 1e-6
-                other = statistics.median(taken)
-                cells.append(f"{1e3 * other:.0f} ({other / ours:.0f}x)")
-            except SolverError:
-                cells.append("licence")
-        print(
-            f"{case.name:<32} {math.prod(rule_sizes):9.1e} {1e3 * ours:9.3f} "
-            f"{statistics.median(nodes):7.0f} {cells[0]:>14} {cells[1]:>14}"
+                others[solver] = statistics.median(taken)
+            except SolverError:  # the licence is too small
+                others[solver] = None
+        results.add(
+            "large",
+            problem=case.name,
+            products=math.prod(rule_sizes),
+            engine_s=ours,
+            nodes=statistics.median(nodes),
+            highs_s=others["milp"],
+            gurobi_s=others["milp:gurobi"],
         )
 
 
-def memory() -> None:
+def memory(results: Results) -> None:
     """Peak memory of a batch of 100,000."""
     model = load_model(MODELS / "cooling")
     rules = model.build()
     x = model.sample(1000, split="iid", seed=0)[0].repeat(100, 1)
     yhat = torch.rand(100_000, 3, dtype=torch.float64)
     gdpnet.project(rules, yhat[:10], x[:10])
-    tracemalloc.start()
+    resident = peak_bytes(lambda: gdpnet.project(rules, yhat, x))
+    tracemalloc.start()  # Python's and numpy's share of it
     y = gdpnet.project(rules, yhat, x).y
-    peak = tracemalloc.get_traced_memory()[1]
+    traced = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    print(f"\nmemory: cooling, batch {len(y)}: {peak / 1e6:.0f} MB above the inputs")
+    results.add(
+        "memory", problem="cooling", batch=len(y), resident_bytes=resident, traced_bytes=traced
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    quick = parser.parse_args().quick
+    arguments = parsed(parser(__doc__))
     torch.set_num_threads(1)
-    cooling()
-    growth(quick)
-    large(quick)
-    memory()
+    results = Results("exact", arguments)
+    cooling(results)
+    growth(results, arguments.quick)
+    large(results, arguments.quick)
+    memory(results)
+    results.write()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Which gradient trains best: the evidence behind gradient="auto".
 
-    python benchmarks/gradients.py [--quick]
+    python benchmarks/gradients.py [--quick] [--publish]
 
 Two tasks, several seeds, everything but the gradient the same. Cooling: a small network from 400
 samples, squared error on shifted data. Simplex: a classifier from 64 samples whose probabilities
@@ -9,7 +9,6 @@ from scratch, the layer behind a linear output; bounded, the same behind a sigmo
 a network that was trained without rules.
 """
 
-import argparse
 import copy
 import statistics
 import warnings
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import torch
+from _results import Results, parsed, parser
 from pyomo.gdp import Disjunction
 from torch import nn
 
@@ -179,30 +179,35 @@ def simplex(seed: int, steps: int, tie: str, protocol: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run all tasks and print their tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer seeds and steps")
-    quick = parser.parse_args().quick
+    """Run all tasks."""
+    arguments = parsed(parser(__doc__, "fewer seeds and steps"))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
-    seeds, steps = (2, 200) if quick else (5, 1000)
-    tasks = {
-        f"cooling, {protocol}, shifted MSE x 1e-3": partial(cooling, steps=steps, protocol=protocol)
+    results = Results("gradients", arguments)
+    seeds, steps = (2, 200) if arguments.quick else (5, 1000)
+    tasks: dict[tuple[str, str], Callable[[int], dict[str, float]]] = {
+        ("cooling", protocol): partial(cooling, steps=steps, protocol=protocol)
         for protocol in ("from scratch", "bounded", "fine-tuned")
     } | {
-        f"simplex, {tie}, {protocol}, accuracy %": partial(
+        (f"simplex, {tie}", protocol): partial(
             simplex, steps=steps // 2, tie=tie, protocol=protocol
         )
         for tie in ("first", "least_norm")
         for protocol in ("from scratch", "fine-tuned")
     }
-    for title, task in tasks.items():
-        found = [task(seed) for seed in range(seeds)]
-        print(f"\n{title}, {seeds} seeds: mean, standard deviation")
-        for name in found[0]:
-            values = [one[name] for one in found]
-            spread = statistics.stdev(values)
-            print(f"  {name:30s} {statistics.mean(values):8.3f} {spread:7.3f}", flush=True)
+    for (task, protocol), call in tasks.items():
+        found = [call(seed) for seed in range(seeds)]
+        for gradient in found[0]:
+            scores = [one[gradient] for one in found]
+            results.add(
+                task=task,
+                protocol=protocol,
+                gradient=gradient,
+                mean=statistics.mean(scores),
+                deviation=statistics.stdev(scores),
+                **{f"seed_{seed}": score for seed, score in enumerate(scores)},
+            )
+    results.write()
 
 
 if __name__ == "__main__":

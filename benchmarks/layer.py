@@ -1,12 +1,11 @@
 """The torch layer: its overhead, its gradients, and cvxpylayers on the same programs.
 
-    python benchmarks/layer.py [--quick]
+    python benchmarks/layer.py [--quick] [--publish]
 
 Cooling, one thread, one run; times are medians, claims are ratios. cvxpylayers (with diffcp and
 Clarabel, and with MOREAU) is measured where it is installed: `pip install cvxpylayers moreau`.
 """
 
-import argparse
 import importlib.util
 import statistics
 import time
@@ -18,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from _measure import seconds
+from _measure import resident_bytes, seconds
+from _results import Results, parsed, parser
 from torch import nn
 
 import gdpnet
@@ -28,6 +28,7 @@ from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
+MEASURED = ("forward_s", "both_s", "broken", "difference", "cosine")
 
 
 def data(count: int) -> tuple[gdpnet.RuleModel, torch.Tensor, torch.Tensor]:
@@ -54,7 +55,7 @@ class _Nothing(torch.autograd.Function):
         return gradient
 
 
-def overhead() -> None:
+def overhead(results: Results) -> None:
     """The layer beside the kernel it calls."""
     rules, all_x, all_yhat = data(4096)
     engine, options = engine_of(rules), SearchOptions(np.ones(3), threads=1)
@@ -65,11 +66,6 @@ def overhead() -> None:
         kernel = seconds(lambda: engine.project(Instance.of(rules, xs), ys, options))
         kept = seconds(lambda: engine.project(Instance.of(rules, xs), ys, options, True))
         own = seconds(lambda: _Nothing.apply(leaf).backward(ones))
-        print(
-            f"\nbatch {batch}: kernel {1e6 * kernel:.1f} us, with final dictionaries "
-            f"{1e6 * kept:.1f}; forward and backward of a torch function that does nothing "
-            f"{1e6 * own:.1f}"
-        )
         for name in ("straight_through", "vertex", "qp"):
             layer = gdpnet.ProjectionLayer(rules, gradient=name, threads=1)
 
@@ -80,18 +76,23 @@ def overhead() -> None:
             free = seconds(without)
             forward = seconds(lambda layer=layer: layer(leaf, x))
             both = seconds(lambda layer=layer: layer(leaf, x).backward(ones))
-            print(
-                f"  {name:17s} no grad {1e6 * free:7.1f} us ({free / kernel:.2f} x kernel), "
-                f"forward {1e6 * forward:7.1f} ({forward / kept:.2f} x kernel with dictionaries), "
-                f"forward and backward {1e6 * both:7.1f} ({both / forward:.2f} x forward)"
+            results.add(
+                "overhead",
+                batch=batch,
+                gradient=name,
+                kernel_s=kernel,
+                kernel_kept_s=kept,  # with what a gradient needs of its answers
+                nothing_s=own,
+                no_grad_s=free,
+                forward_s=forward,
+                both_s=both,
             )
 
 
-def relaxations() -> None:
+def relaxations(results: Results) -> None:
     """CNF, a plan and DNF, forward and backward, at batch 256."""
     rules, x, yhat = data(256)
     leaf, ones = yhat.clone().requires_grad_(), torch.ones_like(yhat)
-    print("\nbatch 256, us a sample")
     for title, relaxation in (
         ("cnf", "cnf"),
         ("plan of 3 rules", gdpnet.Plan.lexicographic(rules, 3)),
@@ -103,13 +104,11 @@ def relaxations() -> None:
             )
             forward = seconds(lambda layer=layer: layer(leaf, x)) / 256
             both = seconds(lambda layer=layer: layer(leaf, x).backward(ones)) / 256
-            print(
-                f"  {title:16s} {gradient:7s} forward {1e6 * forward:7.2f}, forward and backward "
-                f"{1e6 * both:7.2f}"
-            )
+            own = {"relaxation": title, "gradient": gradient, "batch": 256}
+            results.add("relaxations", **own, forward_s=forward, both_s=both)
 
 
-def beside_cvxpylayers() -> None:
+def beside_cvxpylayers(results: Results) -> None:
     """Samples of one pattern of active rules, since cvxpylayers needs a fixed program."""
     from _cvxpy_layer import CvxpyProjection
 
@@ -128,7 +127,6 @@ def beside_cvxpylayers() -> None:
         clauses = [bool(c) for c in rules.evaluate(x[samples[:1]]).clauses[0]]
         xs, ys = x[samples].clone(), yhat[samples].clone()
         leaf, ones = ys.clone().requires_grad_(), torch.ones_like(ys)
-        print(f"\n{count} active rules, {len(samples)} samples, eps 1e-2, us a sample")
         for title, relaxation, clusters in (
             ("cnf", "cnf", [[r] for r in on]),
             ("dnf", "dnf", [on]),
@@ -151,8 +149,8 @@ def beside_cvxpylayers() -> None:
                     peer = CvxpyProjection(rules, clusters, clauses, eps, solver)
                     name = f"cvxpylayers {solver}, {'QP' if eps else 'LP'}"
                     rows.append((name, lambda peer=peer: peer(leaf, xs)))
-            best = None
             for name, call in rows:
+                own = {"active": count, "form": title, "peer": name, "samples": len(samples)}
                 try:
                     y = call()
                     leaf.grad = None
@@ -161,26 +159,24 @@ def beside_cvxpylayers() -> None:
                     forward = seconds(call, 3) / len(samples)
                     both = seconds(lambda call=call: call().backward(ones), 3) / len(samples)
                 except Exception as error:  # a peer that fails is a row, not an omission
-                    print(f"  {title} {name:26s} failed: {type(error).__name__}: {error}"[:110])
+                    failed = f"{type(error).__name__}: {error}"[:110]
+                    nothing = dict.fromkeys(MEASURED)
+                    results.add("cvxpylayers", **own, **nothing, failed=failed)
                     continue
-                best = best or both
                 broken = 1 - rules.satisfied(y.detach(), xs, 1e-4).double().mean()
-                note = ""
+                gap = cosine = None
                 if name.endswith("QP"):
                     leaf.grad = None
                     reference = point(leaf, xs)
                     reference.square().sum().backward()
                     gap = (reference - y).detach().abs().max()
                     cosine = nn.functional.cosine_similarity(gradient, leaf.grad, 1).median()
-                    note = f", y differs by {gap:.0e}, gradients' median cosine {cosine:.3f}"
-                print(
-                    f"  {title} {name:26s} forward {1e6 * forward:8.2f}, with backward "
-                    f"{1e6 * both:8.2f} ({both / best:6.1f} x), breaks a rule on "
-                    f"{100 * broken:.1f} %{note}"
-                )
+                measured = (forward, both, broken, gap, cosine)
+                named = dict(zip(MEASURED, measured, strict=True))
+                results.add("cvxpylayers", **own, **named, failed=None)
 
 
-def training() -> None:
+def training(results: Results) -> None:
     """20 epochs on 500 samples, batch 32, with and without the layer; the median of five runs."""
     model = load_model(MODELS / "cooling")
     rules = model.build()
@@ -203,14 +199,19 @@ def training() -> None:
                     loss.backward()
                     optimiser.step()
             times.setdefault(name, []).append(time.perf_counter() - start)
-    medians = {name: statistics.median(t) for name, t in times.items()}
-    plain = medians.pop(None)
-    told = ", ".join(f"{name} {t:.2f} s ({t / plain:.2f} x)" for name, t in medians.items())
-    print(f"\ntraining 20 epochs, n = 500, batch 32: no layer {plain:.2f} s, {told}")
+    for name, taken in times.items():
+        results.add(
+            "training",
+            gradient=name or "no layer",
+            seconds=statistics.median(taken),
+            least=min(taken),
+            most=max(taken),
+            runs=len(taken),
+        )
 
 
-def memory(steps: int) -> None:
-    """Memory over many steps."""
+def memory(results: Results, steps: int) -> None:
+    """What many steps leave behind, from a tenth of them on."""
     rules, x, yhat = data(32)
     layer, leaf = gdpnet.ProjectionLayer(rules, gradient="qp"), yhat.clone().requires_grad_()
     tracemalloc.start()
@@ -218,28 +219,29 @@ def memory(steps: int) -> None:
     for step in range(steps):
         layer(leaf, x).sum().backward()
         if step in (steps // 10, steps - 1):
-            marks.append(tracemalloc.get_traced_memory()[0])
+            marks.append((tracemalloc.get_traced_memory()[0], resident_bytes()))
     tracemalloc.stop()
-    print(
-        f"\nmemory after {steps} steps: {(marks[1] - marks[0]) / 1e3:+.1f} kB since a tenth of them"
+    traced, resident = (
+        None if after is None else after - before for before, after in zip(*marks, strict=True)
     )
+    results.add("memory", steps=steps, traced_bytes=traced, resident_bytes=resident)
 
 
 def main() -> None:
     """Run everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer steps")
-    quick = parser.parse_args().quick
+    arguments = parsed(parser(__doc__, "fewer steps"))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
-    overhead()
-    relaxations()
-    training()
-    memory(1000 if quick else 10_000)
+    results = Results("layer", arguments, packages=("cvxpylayers", "diffcp", "moreau"))
+    overhead(results)
+    relaxations(results)
+    training(results)
+    memory(results, 1000 if arguments.quick else 10_000)
     if importlib.util.find_spec("cvxpylayers") is None:
         print("\ncvxpylayers is not installed: pip install cvxpylayers moreau")
     else:
-        beside_cvxpylayers()
+        beside_cvxpylayers(results)
+    results.write()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """What rules cost on the cooling task: training, inference, sizes, and growth with the rules.
 
-    python benchmarks/overhead.py [--quick] [--out FILE]
+    python benchmarks/overhead.py [--quick] [--publish]
 
-The paper's Tables "Per-sample inference time", "LP sizes" and "LP size and inference-time scaling"
-beside ours. Times are medians of processor time, one thread: others on the machine do not count.
+What the paper's Tables "Per-sample inference time", "LP sizes" and "LP size and inference-time
+scaling" show; its own numbers are in `_paper.py`. Times are medians of processor time, one thread:
+others on the machine do not count.
 """
 
-import argparse
 import statistics
 import time
 import warnings
@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from _measure import Report
-from relaxations import PAPER
+from _results import Results, parsed, parser
 
 import gdpnet
 from gdpnet.relaxation.sizes import sizes_of
@@ -25,26 +24,6 @@ from gdpnet.study.training._evaluation import Outputs
 from gdpnet.study.training._objective import Objective
 
 MODELS = Path(__file__).parents[1] / "models"
-report = Report()
-
-# Seconds a sample of the paper's table, and its sizes with no active rule.
-PAPER_SECONDS = {
-    "CNF": [
-        .006599, .008361, .008230, .008023, .009787, .008193, .005307, .005601, .006087, .007065,
-        .007796,
-    ],
-    "DNF": [
-        .009122, .007077, .007697, .008667, .010559, .013100, .019194, .041093, .107464, .267479,
-        .920017,
-    ],
-}  # fmt: skip
-PAPER_INFERENCE = {"base": "<1 us", "penalty": "<1 us", "cnf": "25.03 ms", "dnf": "28.62 ms"}
-PAPER_SIZES = {
-    ("CNF", 1): ("27.78 ± 9.75", "20 to 62", "98.28 ± 39.11", "67 to 235"),
-    ("DNF", 1): ("32.51 ± 14.53", "23 to 121", "111.94 ± 60.27", "73 to 485"),
-    ("CNF", 2): ("37.50 ± 6.54", "34 to 62", "137.28 ± 26.29", "123 to 235"),
-    ("DNF", 2): ("44.39 ± 14.86", "37 to 121", "160.53 ± 62.69", "129 to 485"),
-}
 
 
 def cpu_seconds(function: Callable[[], object], repeats: int = 15) -> float:
@@ -57,14 +36,8 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 15) -> float:
     return statistics.median(times)
 
 
-def methods(task: Task, steps: int) -> None:
+def methods(results: Results, task: Task, steps: int) -> None:
     """Training and inference of every method."""
-    report.say("\n### Every method\n")
-    report.say(
-        "| method | training step, batch 1, us | epoch of 1,000, s | step, batch 32, us | "
-        "inference, batch 2,000, us a sample | one by one, us | paper, one by one |"
-    )
-    report.say("|---|---:|---:|---:|---:|---:|---:|")
     data, test = task.training(512, 0), task.test("iid")
     singles = [test.take(slice(k, k + 1)) for k in range(128)]
     for name in METHODS:
@@ -92,21 +65,18 @@ def methods(task: Task, steps: int) -> None:
         with torch.no_grad():
             whole = cpu_seconds(lambda o=outputs: o(test)) / len(test)
             alone = [cpu_seconds(lambda o=outputs, s=s: o(s), 3) for s in singles]
-        report.say(
-            f"| {name} | {1e6 * cells[0]:.0f} | {1e3 * cells[0]:.2f} | {1e6 * cells[1]:.0f} | "
-            f"{1e6 * whole:.2f} | {1e6 * statistics.median(alone):.0f} | "
-            f"{PAPER_INFERENCE.get(name, '')} |"
+        results.add(
+            "methods",
+            method=name,
+            step_1_s=cells[0],
+            step_32_s=cells[1],
+            batch_s=whole,
+            single_s=statistics.median(alone),
         )
 
 
-def sizes(task: Task) -> None:
+def sizes(results: Results, task: Task) -> None:
     """Sizes of the linear programs of the IID test set, by number of active rules."""
-    report.say("\n### Sizes of the linear programs, IID test set\n")
-    report.say(
-        "| active rules | form | samples | variables | least to most | paper | | rows and bounds | "
-        "least to most | paper | |"
-    )
-    report.say("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     x = task.test("iid").x
     active = task.rules.active(x)
     patterns, inverse = torch.unique(active, dim=0, return_inverse=True)
@@ -120,86 +90,83 @@ def sizes(task: Task) -> None:
             chosen = inverse[count >= least].tolist()
             variables = np.array([found[k].variables for k in chosen])
             rows = np.array([found[k].rows + found[k].bounds for k in chosen])
-            theirs = PAPER_SIZES.get((form, least), ("",) * 4)
-            report.say(
-                f"| at least {least} | {form} | {len(chosen)} | {_spread(variables)} | "
-                f"{theirs[0]} | {theirs[1]} | {_spread(rows)} | {theirs[2]} | {theirs[3]} |"
+            results.add(
+                "sizes",
+                least=least,
+                form=form,
+                samples=len(chosen),
+                **_spread("variables", variables),
+                **_spread("rows", rows),
             )
-    counts = torch.bincount(count, minlength=6).tolist()
-    report.say(f"\nSamples with 0, 1, 2, ... active rules: {', '.join(map(str, counts))}.")
+    for k, samples in enumerate(torch.bincount(count, minlength=6).tolist()):
+        results.add("active", active=k, samples=samples)
 
 
-def _spread(values: np.ndarray) -> str:
-    return f"{values.mean():.2f} ± {values.std():.2f} | {values.min()} to {values.max()}"
+def _spread(name: str, values: np.ndarray) -> dict[str, float]:
+    return {
+        f"{name}_mean": values.mean(),
+        f"{name}_deviation": values.std(),
+        f"{name}_least": values.min(),
+        f"{name}_most": values.max(),
+    }
 
 
-def growth(most: int) -> None:
+def growth(results: Results, most: int) -> None:
     """models/stress: sizes and times against the number of rules, all of them active."""
-    report.say("\n### k two-term rules, all active, 3 outputs\n")
-    report.say(
-        "| k | CNF variables / rows | paper | CNF, us a sample | one by one | paper | "
-        "DNF variables / rows | paper | DNF's program, us | exact engine, us a sample | "
-        "one by one | paper |"
-    )
-    report.say("|---|" + "---:|" * 11)
     model = load_model(MODELS / "stress")
     for k in [*range(11), 12, 14, 16, 18, 20]:
         rules = model.build(k=k)
         x = model.module.sample(256, split="iid", seed=0, k=k)[0]
         yhat = torch.from_numpy(np.random.default_rng(k).uniform(0, 1, (256, 3)))
-        cells = []
-        for form in ("cnf", "dnf"):
-            size = theirs = ""
-            if form == "cnf" or k <= 10:
-                found = sizes_of(rules, form, x=x[0].tolist(), prune=False)
-                size = f"{found.variables:,} / {found.rows:,}"
-            if 1 <= k <= 10:
-                theirs = "{:,} / {:,g}".format(*PAPER[form.upper()][k])
-            elif k == 0:
-                theirs = "9 / 20"
-            cells.append((size, theirs))
-        paper = [f"{1e3 * PAPER_SECONDS[f][k]:.1f} ms" if k <= 10 else "" for f in ("CNF", "DNF")]
+        found = {
+            form: sizes_of(rules, form, x=x[0].tolist(), prune=False)
+            for form in ("cnf", "dnf")
+            if form == "cnf" or k <= 10
+        }
         cnf = _times(rules, yhat, x, relaxation="cnf")
         exact = _times(rules, yhat, x)
-        written = ""
+        written = None
         if k <= most:
             lp = {"relaxation": "dnf", "solver": "highs", "threads": 1}
             few = 8
             gdpnet.project(rules, yhat[:few], x[:few], **lp)
-            taken = cpu_seconds(lambda: gdpnet.project(rules, yhat[:few], x[:few], **lp), 3)
-            written = f"{1e6 * taken / few:,.0f}"
-        report.say(
-            f"| {k} | {cells[0][0]} | {cells[0][1]} | {cnf[0]} | {cnf[1]} | {paper[0]} | "
-            f"{cells[1][0]} | {cells[1][1]} | {written} | {exact[0]} | {exact[1]} | {paper[1]} |"
+            written = cpu_seconds(lambda: gdpnet.project(rules, yhat[:few], x[:few], **lp), 3) / few
+        results.add(
+            "growth",
+            k=k,
+            cnf_variables=found["cnf"].variables,
+            cnf_rows=found["cnf"].rows,
+            cnf_s=cnf[0],
+            cnf_single_s=cnf[1],
+            dnf_variables=found["dnf"].variables if "dnf" in found else None,
+            dnf_rows=found["dnf"].rows if "dnf" in found else None,
+            dnf_program_s=written,
+            exact_s=exact[0],
+            exact_single_s=exact[1],
         )
-    report.say(
-        "\nThe exact engine and CNF: batch 256, and single predictions through `gdpnet.project`. "
-        "The DNF's program: written out and solved by HiGHS, kept and changed in place, "
-        "products that are empty for all inputs left out; 8 samples."
-    )
 
 
-def _times(rules: gdpnet.RuleModel, yhat: torch.Tensor, x: torch.Tensor, **how: object) -> list:
+def _times(
+    rules: gdpnet.RuleModel, yhat: torch.Tensor, x: torch.Tensor, **how: object
+) -> list[float]:
     layer = gdpnet.ProjectionLayer(rules, threads=1, **how)
     with torch.no_grad():
         layer(yhat, x)
         batch = cpu_seconds(lambda: layer(yhat, x), 9) / len(yhat)
         alone = [cpu_seconds(lambda k=k: layer(yhat[k], x[k]), 3) for k in range(32)]
-    return [f"{1e6 * batch:,.2f}", f"{1e6 * statistics.median(alone):,.0f}"]
+    return [batch, statistics.median(alone)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer steps, smaller programs")
-    parser.add_argument("--out", type=Path, help="write the tables to this file as well")
-    arguments = parser.parse_args()
+    arguments = parsed(parser(__doc__, "fewer steps, smaller programs"))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
+    results = Results("overhead", arguments)
     task = Task(load_model(MODELS / "cooling"))
-    methods(task, 40 if arguments.quick else 200)
-    sizes(task)
-    growth(5 if arguments.quick else 10)
-    report.write(arguments.out)
+    methods(results, task, 40 if arguments.quick else 200)
+    sizes(results, task)
+    growth(results, 5 if arguments.quick else 10)
+    results.write()
 
 
 if __name__ == "__main__":

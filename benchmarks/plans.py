@@ -1,6 +1,6 @@
 """Which rules to merge: the planner beside other orders at the same budget of products.
 
-    python benchmarks/plans.py [--quick] [--out FILE]
+    python benchmarks/plans.py [--quick] [--publish]
 
 Plans are made from samples of one seed and measured on samples of another. Every competitor merges
 its first rules as far as the budget allows, then goes on with the rest in a cluster of its own, and
@@ -8,16 +8,15 @@ so on: the whole budget is there for all of them. It is counted in the same way 
 the merged clusters that are not empty, in the worst pattern of active rules of the first samples.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 import pyomo.environ as pyo
 import torch
-from _measure import Report
+from _results import Results, parsed, parser
 from pyomo.gdp import Disjunction
 
 import gdpnet
@@ -26,7 +25,6 @@ from gdpnet.plan._sampled import Sampled
 from gdpnet.study import load_model
 
 MODELS = Path(__file__).parents[1] / "models"
-report = Report()
 BUDGETS = (4, 8, 16, 32, 64)
 SAMPLES = 200
 ORDERS = 10  # random ones
@@ -133,9 +131,6 @@ class Measured:
     gap: float
     closed: float
 
-    def __str__(self) -> str:
-        return f"{100 * self.closed + 0.0:.0f} %, {self.gap:.4f}, {100 * self.satisfied:.1f} %"
-
 
 class Judge:
     """Measures plans of a problem on its second samples."""
@@ -164,44 +159,42 @@ class Judge:
         return self.kept[plan]
 
 
-def compare(problem: Problem, budgets: Sequence[int]) -> list[dict[str, Measured]]:
-    """Print a problem's table; one row a budget, up to the first at which all rules fit."""
+def compare(results: Results, problem: Problem, budgets: Sequence[int]) -> None:
+    """The orders at each budget, up to the first at which all rules fit."""
     rules = problem.rules
     count = len(rules.names)
     sampled, judge = Sampled(rules, *problem.planned), Judge(problem)
     whole = int(sampled.products(range(count), 10_000).max())
     x, yhat = problem.planned
-    report.say(
-        f"\n### {problem.name}: {count} rules, {whole} products of all of them are not empty; "
-        f"CNF {judge.cnf:.4f} below the DNF, CSAT {100 * judge.measure(Plan.cnf()).satisfied:.1f} %"
-    )
-    report.say(
-        "\n| budget | planner | lexicographic | random, mean | random, worst | plan | seconds |"
-    )
-    report.say("|---|---|---|---|---|---|---|")
     rng = np.random.default_rng(0)
     orders = [rng.permutation(count).tolist() for _ in range(ORDERS)]
-    rows = []
+    own = {"problem": problem.name, "rules": count, "outputs": yhat.shape[1], "products": whole}
+    found = asdict(judge.measure(Plan.cnf()))
+    results.add("cases", **own, budget=0, order="CNF", **found, plan="none", seconds=None)
     for budget in budgets:
         start = time.perf_counter()
         plan = gdpnet.plan.choose(rules, budget, yhat, x if rules.input_names else None)
         taken = time.perf_counter() - start
-        if plan.exact:
-            report.say(f"| {budget} | exact | | | | all rules | {taken:.1f} |")
+        own["budget"] = budget
+        chosen = {"plan": short(plan, rules), "seconds": taken}
+        if plan.exact:  # by construction, nothing is left to measure
+            nothing = dict.fromkeys(("satisfied", "gap", "closed"))
+            results.add("cases", **own, order="all rules fit", **nothing, **chosen)
             break
         others = [judge.measure(in_order(sampled, order, budget)) for order in orders]
-        row = {
-            "planner": judge.measure(plan),
-            "lexicographic": judge.measure(in_order(sampled, range(count), budget)),
-            "mean": Measured(
-                *(float(np.mean(column)) for column in zip(*map(astuple, others), strict=True))
-            ),
-            "worst": min(others, key=lambda m: m.closed),
-        }
-        rows.append(row)
-        cells = " | ".join(str(measured) for measured in row.values())
-        report.say(f"| {budget} | {cells} | {short(plan, rules)} | {taken:.1f} |")
-    return rows
+        lexicographic = in_order(sampled, range(count), budget)
+        mean = Measured(
+            *(float(np.mean(column)) for column in zip(*map(astuple, others), strict=True))
+        )
+        results.add("cases", **own, order="planner", **asdict(judge.measure(plan)), **chosen)
+        for order, measured, told in (
+            ("lexicographic", judge.measure(lexicographic), short(lexicographic, rules)),
+            ("random, mean", mean, None),
+            ("random, worst", min(others, key=lambda m: m.closed), None),
+        ):
+            results.add(
+                "cases", **own, order=order, **asdict(measured), plan=told, seconds=None
+            )  # fmt: skip
 
 
 def short(plan: Plan, rules: gdpnet.RuleModel) -> str:
@@ -210,26 +203,8 @@ def short(plan: Plan, rules: gdpnet.RuleModel) -> str:
     return ", ".join(clusters) or "none"
 
 
-def summarise(rows: list[dict[str, Measured]]) -> None:
-    """How often and by how much the planner is ahead, where the budget leaves a choice."""
-    report.say(f"\n### All {len(rows)} cases in which not all rules fit")
-    report.say("\n| | gap closed, mean | CSAT, mean | planner tighter / same / looser |")
-    report.say("|---|---|---|---|")
-    for name in ("planner", "lexicographic", "mean", "worst"):
-        ahead = [row["planner"].closed - row[name].closed for row in rows]
-        won, lost = sum(a > 1e-6 for a in ahead), sum(a < -1e-6 for a in ahead)
-        closed = np.mean([row[name].closed for row in rows])
-        satisfied = np.mean([row[name].satisfied for row in rows])
-        title = {"mean": "random, mean", "worst": "random, worst"}.get(name, name)
-        score = "" if name == "planner" else f"{won} / {len(rows) - won - lost} / {lost}"
-        report.say(f"| {title} | {100 * closed:.0f} % | {100 * satisfied:.1f} % | {score} |")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer problems and budgets")
-    parser.add_argument("--out", type=Path, help="write the tables to this file as well")
-    arguments = parser.parse_args()
+    arguments = parsed(parser(__doc__, "fewer problems and budgets"))
     torch.set_num_threads(1)
     problems: list[Callable[[], Problem]] = [
         lambda: cooling("iid"),
@@ -241,13 +216,10 @@ def main() -> None:
     if arguments.quick:
         problems = [problems[1], problems[4], lambda: random_problem(2, rules=6)]
         budgets = (4, 8)
-    report.say(
-        "Cells, on samples not planned with: share of the CNF's gap to the DNF that is closed, mean"
-    )
-    report.say("gap left, CSAT.")
-    rows = [row for build in problems for row in compare(build(), budgets)]
-    summarise(rows)
-    report.write(arguments.out)
+    results = Results("plans", arguments)
+    for build in problems:
+        compare(results, build(), budgets)
+    results.write()
 
 
 if __name__ == "__main__":

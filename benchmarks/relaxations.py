@@ -1,11 +1,10 @@
 """CNF, partial DNF and their solvers: one run, one thread, the same samples.
 
-    python benchmarks/relaxations.py [--quick] [--out FILE]
+    python benchmarks/relaxations.py [--quick] [--publish]
 
 Times are medians; claims are ratios of this one run. All solvers' values are compared to 1e-7.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyomo.environ as pyo
 import torch
-from _measure import Report, seconds
+from _measure import seconds
+from _results import Results, parsed, parser
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 import gdpnet
@@ -28,21 +28,11 @@ from gdpnet.study import load_model
 from gdpnet.testing.problems.large import dense_rules, label_groups
 
 MODELS = Path(__file__).parents[1] / "models"
-report = Report()
-THREE = Plan((("R1_hot", "R3_humid", "R5_demand_response"),))
+PLANS = {
+    "CNF": Plan.cnf(),
+    "three merged": Plan((("R1_hot", "R3_humid", "R5_demand_response"),)),
+}
 REPEATS = 5
-
-# Variables and constraints of the paper's table "LP size and inference-time scaling".
-PAPER = {
-    "CNF": {
-        1: (20, 67), 2: (34, 123.2), 3: (48, 179.3), 4: (62, 235.7), 5: (76, 292), 6: (87, 207),
-        7: (101, 241), 8: (115, 275), 9: (129, 309), 10: (143, 343),
-    },
-    "DNF": {
-        1: (23, 73.1), 2: (37, 129.5), 3: (65, 246.5), 4: (121, 491), 5: (233, 997),
-        6: (454, 1321), 7: (902, 2761), 8: (1798, 5769), 9: (3590, 12041), 10: (7174, 25097),
-    },
-}  # fmt: skip
 
 
 def median_seconds(function: Callable[[], object]) -> float:
@@ -95,25 +85,19 @@ def _solve_cold(program: RelaxationProgram, moving: np.ndarray) -> float:
 # ---- parts of the benchmark ---------------------------------------------------------------------
 
 
-def solvers(batch: int) -> None:
+def solvers(results: Results, batch: int) -> None:
     """Cooling: time a sample of each solver on CNF and on a plan of three rules."""
     model = load_model(MODELS / "cooling")
     rules = model.build()
-    report.say(f"\n### Cooling, batch {batch}: microseconds a sample\n")
-    titles = [f"{name} {split}" for name in ("CNF", "three merged") for split in ("iid", "ood")]
-    report.say(f"| | {' | '.join(titles)} |")
-    report.say("|---|---|---|---|---|")
-    table: dict[str, list[float | None]] = {
-        name: []
-        for name in ("HiGHS cold", "HiGHS in place", "Gurobi in place", "extended", "exact")
-    }
-    for plan in (Plan.cnf(), THREE):
+    for title, plan in PLANS.items():
         for split in ("iid", "ood"):
+            own = {"batch": batch, "plan": title, "split": split}
             x, yhat = broken_samples(model, rules, split, batch)
             few = min(batch, 256)  # a cold or Gurobi run of thousands would only take longer
             cold = cold_programs(rules, plan, x[:few].numpy(), yhat[:few].numpy())
             values = {"HiGHS cold": cold.solve()}
-            table["HiGHS cold"].append(median_seconds(cold.solve) / few)
+            taken: float | None = median_seconds(cold.solve) / few
+            results.add("solvers", **own, solver="HiGHS cold", samples=few, seconds=taken)
             for name, solver, count in (
                 ("HiGHS in place", "highs", few),
                 ("Gurobi in place", "gurobi", few),
@@ -122,27 +106,18 @@ def solvers(batch: int) -> None:
                 call = _projector(rules, yhat[:count], x[:count], relaxation=plan, solver=solver)
                 try:
                     values[name] = call().value.numpy()
-                    table[name].append(median_seconds(call) / count)
-                except SolverError:
-                    table[name].append(None)
+                    taken = median_seconds(call) / count
+                except SolverError:  # no licence
+                    taken = None
+                results.add("solvers", **own, solver=name, samples=count, seconds=taken)
             reference = values["HiGHS cold"]
             for name, value in values.items():
                 worst = np.abs(value[:few] - reference).max()
                 assert worst < 1e-7, f"{name} differs by {worst:.1e}"
             call = _projector(rules, yhat, x)
             assert (call().value.numpy()[:few] >= reference - 1e-7).all()
-            table["exact"].append(median_seconds(call) / batch)
-    for name, times in table.items():
-        cells = []
-        for k, taken in enumerate(times):
-            base = {"HiGHS in place": "HiGHS cold", "extended": "HiGHS in place"}.get(name)
-            ratio = f" ({table[base][k] / taken:.1f} times)" if base and taken else ""
-            cells.append(f"{1e6 * taken:.1f}{ratio}" if taken else "no licence")
-        report.say(f"| {name} | {' | '.join(cells)} |")
-    report.say(
-        "\nPredictions that break a rule only. Ratios: HiGHS in place over cold, dense over HiGHS "
-        "in place. Exact: the DNF, not written down. All values equal to 1e-7."
-    )
+            taken = median_seconds(call) / batch
+            results.add("solvers", **own, solver="exact", samples=batch, seconds=taken)
 
 
 def broken_samples(
@@ -162,13 +137,10 @@ def _projector(
     return lambda: gdpnet.project(rules, yhat, x, threads=1, **how)
 
 
-def compiling() -> None:
+def compiling(results: Results) -> None:
     """Cooling: assembling the programs of all patterns of 2,000 samples, and solving them cold."""
     model = load_model(MODELS / "cooling")
-    report.say("\n### Cooling: compiling all patterns met by 2,000 samples\n")
-    report.say("| | patterns | compile, s | solve the 2,000 cold, s | ratio |")
-    report.say("|---|---|---|---|---|")
-    for name, plan in (("CNF", Plan.cnf()), ("three merged", THREE)):
+    for name, plan in PLANS.items():
         for split in ("iid", "ood"):
             rules = model.build()
             x, yhat = broken_samples(model, rules, split, 2000)
@@ -185,17 +157,18 @@ def compiling() -> None:
             start = time.perf_counter()
             cold.solve()
             solved = time.perf_counter() - start
-            report.say(
-                f"| {name} {split} | {len(patterns)} | {taken:.3f} | {solved:.2f} | "
-                f"{solved / taken:.1f} |"
+            results.add(
+                "compiling",
+                plan=name,
+                split=split,
+                patterns=len(patterns),
+                compile_s=taken,
+                cold_s=solved,
             )
 
 
-def large(samples: int) -> None:
+def large(results: Results, samples: int) -> None:
     """CNF of problems that are too large for the dense kernel."""
-    report.say("\n### CNF of larger problems: milliseconds a sample\n")
-    report.say("| | rows | HiGHS in place | default: compact form | ratio |")
-    report.say("|---|---|---|---|---|")
     for case in (dense_rules(samples), label_groups(samples)):
         rules, yhat = case.rules(), case.yhat
         taken, values = [], []
@@ -204,22 +177,23 @@ def large(samples: int) -> None:
             gdpnet.project(rules, yhat[:1], **options)  # the program is written
             start = time.perf_counter()
             p = gdpnet.project(rules, yhat, **options)
-            taken.append(1e3 * (time.perf_counter() - start) / samples)
+            taken.append((time.perf_counter() - start) / samples)
             values.append(p.value)
         assert torch.allclose(*values, atol=1e-7)
         layouts = layouts_of(rules)
         rows = [len(write(0).bound) for write in (layouts.program, layouts.compact)]
-        report.say(
-            f"| {case.name} | {rows[0]:,} and {rows[1]:,} | {taken[0]:,.0f} | {taken[1]:,.0f} | "
-            f"{taken[0] / taken[1]:.1f} |"
+        results.add(
+            "large",
+            problem=case.name,
+            rows=rows[0],
+            compact_rows=rows[1],
+            highs_s=taken[0],
+            compact_s=taken[1],
         )
 
 
-def sizes(most: int) -> None:
-    """k two-term rules, d = 3: the Pyomo LP beside the paper's counts."""
-    report.say("\n### Sizes of the Pyomo LP, models/stress, no product left out\n")
-    report.say("| k | form | variables | paper | rows | paper | bounds | nonzeros | seconds |")
-    report.say("|---|---|---|---|---|---|---|---|---|")
+def sizes(results: Results, most: int) -> None:
+    """k two-term rules, d = 3: the Pyomo LP, no product left out."""
     model = load_model(MODELS / "stress")
     for k in range(1, most + 1):
         rules = model.build(k=k)
@@ -229,10 +203,15 @@ def sizes(most: int) -> None:
             lp = gdpnet.convexify(rules, relaxation=form.lower(), x=x, yhat=[0.5] * 3, prune=False)
             taken = time.perf_counter() - start
             variables, rows, bounds, nonzeros = count(lp)
-            theirs = PAPER[form][k]
-            report.say(
-                f"| {k} | {form} | {variables} | {theirs[0]} | {rows} | {theirs[1]:g} | {bounds} | "
-                f"{nonzeros} | {taken:.2f} |"
+            results.add(
+                "sizes",
+                k=k,
+                form=form,
+                variables=variables,
+                rows=rows,
+                bounds=bounds,
+                nonzeros=nonzeros,
+                seconds=taken,
             )
 
 
@@ -244,17 +223,15 @@ def count(lp: pyo.ConcreteModel) -> tuple[int, int, int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one batch, sizes up to k = 6")
-    parser.add_argument("--out", type=Path, help="write the tables to this file as well")
-    arguments = parser.parse_args()
+    arguments = parsed(parser(__doc__, "one batch, sizes up to k = 6"))
     torch.set_num_threads(1)
+    results = Results("relaxations", arguments)
     for batch in (256,) if arguments.quick else (256, 4096):
-        solvers(batch)
-    compiling()
-    large(2 if arguments.quick else 8)
-    sizes(6 if arguments.quick else 10)
-    report.write(arguments.out)
+        solvers(results, batch)
+    compiling(results)
+    large(results, 2 if arguments.quick else 8)
+    sizes(results, 6 if arguments.quick else 10)
+    results.write()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ and the peers of that module: `--python layers=/path/to/python`. Each cell is ke
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import pickle
@@ -23,10 +22,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from _results import PUBLISHED, stamp, write_rows, write_stamp
 
 HERE = Path(__file__).parent
 THREADS = ("OMP", "MKL", "OPENBLAS")
@@ -79,7 +79,6 @@ class Worker:
 def main() -> None:
     """Run everything."""
     arguments = _arguments()
-    from peers import report
     from peers.cases import names
     from peers.judge import Judge, broken_of_many
     from peers.registry import ENTRIES
@@ -87,7 +86,7 @@ def main() -> None:
     folder: Path = arguments.out
     kept = folder / "cells"
     kept.mkdir(parents=True, exist_ok=True)
-    about = report.machine()
+    load = list(os.getloadavg())
     interpreters = _interpreters(arguments.python, {entry.module for entry in ENTRIES.values()})
     titles = [t for t in ENTRIES if not arguments.only or any(name in t for name in arguments.only)]
     budget = QUICK if arguments.quick else FULL
@@ -122,14 +121,13 @@ def main() -> None:
     for worker in workers.values():
         worker.close()
     many = broken_of_many(10_000 if arguments.quick else 100_000)
-    taken = (time.perf_counter() - began) / 60
-    told = ", ".join(_versions(dict.fromkeys(ENTRIES[t].package for t in titles)))
-    about = f"{about}. {told}. {taken:.0f} minutes."
-    told_then = folder / "about.txt"  # where and when the cells were measured
+    packages = tuple(dict.fromkeys(ENTRIES[t].package for t in titles))
+    made = stamp(packages, load) | {"seconds": round(time.perf_counter() - began, 1)}
+    told_then = folder / "measured.json"  # where and when the cells were measured
     if arguments.report and told_then.exists():
-        about = told_then.read_text()
-    told_then.write_text(about)
-    _write(rows, many, about, [folder, *([HERE / "results"] if arguments.publish else [])])
+        made = json.loads(told_then.read_text())
+    write_stamp(told_then, made)
+    _write(rows, many, made, [folder, *([PUBLISHED] if arguments.publish else [])])
 
 
 def _interpreters(pairs: Iterable[str], modules: Iterable[str]) -> dict[str, str]:
@@ -143,12 +141,6 @@ def _interpreters(pairs: Iterable[str], modules: Iterable[str]) -> dict[str, str
             )
         found[module] = interpreter
     return found
-
-
-def _versions(packages: Iterable[str]) -> Iterator[str]:
-    for package in ("torch", "numpy", *packages):
-        with contextlib.suppress(PackageNotFoundError):
-            yield f"{package} {version(package)}"
 
 
 def _judge(case: str, count: int, path: Path) -> Any:
@@ -177,26 +169,27 @@ def _cell(
     return answer | looked
 
 
-def _write(rows: list[dict[str, Any]], many: dict[str, int], about: str, to: list[Path]) -> None:
-    import pandas as pd
+def _write(
+    rows: list[dict[str, Any]], many: dict[str, int], made: dict[str, Any], to: list[Path]
+) -> None:
+    """Rows, then everything that is made of them, from the files."""
     from peers import report
+    from tables import described
 
-    table = pd.DataFrame(rows)
-    table.columns = [name.replace("1e-", "1e_") for name in table.columns]
-    for name in ("broken_1e_6", "broken_1e_4", "ties_broken_1e_4", "cosine_median", "both_us"):
-        if name not in table:
-            table[name] = float("nan")
-    said = report.claims(table, many)
+    renamed = [{key.replace("1e-", "1e_"): value for key, value in row.items()} for row in rows]
     for folder in to:
         folder.mkdir(parents=True, exist_ok=True)
+        for name, table in (("peers", renamed), ("peers.many", [many])):
+            write_rows(folder / f"{name}.csv", table)
+            write_stamp(folder / f"{name}.json", made)
+        table = report.read(folder)
         table.to_parquet(folder / "peers.parquet")
-        table.to_csv(folder / "peers.csv", index=False, float_format="%.6g")
-        (folder / "peers.md").write_text(report.markdown(table, said, about))
         report.figure(table, folder / "peers.png")
+        (folder / "peers.md").write_text(report.page(folder))
     print()
-    for claim in said:
+    for claim in report.claims(table, many):
         print(" | ".join(claim))
-    print(f"\n{about}\nwritten to {', '.join(map(str, to))}")
+    print(f"\n{described(made)}\nwritten to {', '.join(map(str, to))}")
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import math
-import os
-import platform
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
+from _results import read_rows
+from tables import described
 
 OURS = "gdpnet, vertex"
 OURS_QP = "gdpnet, QP gradient"
+MEASURED = ("broken_1e_6", "broken_1e_4", "ties_broken_1e_4", "cosine_median", "both_us")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
-def machine() -> str:
-    """What this ran on, in one line."""
-    model = platform.processor() or platform.machine()
-    cpus = Path("/proc/cpuinfo")
-    if cpus.exists():
-        lines = [x for x in cpus.read_text().splitlines() if x.startswith("model name")]
-        model = lines[0].split(":", 1)[1].strip() if lines else model
-    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    return (
-        f"{model}, {os.cpu_count()} cores (one used), {platform.system()}, "
-        f"Python {platform.python_version()}; load when it began {load}"
-    )
+def read(folder: Path) -> pd.DataFrame:
+    """The cells of a run."""
+    table = pd.read_csv(folder / "peers.csv")
+    table["message"] = table["message"].fillna("")
+    for name in MEASURED:
+        if name not in table:  # nobody has got so far
+            table[name] = math.nan
+    return table
+
+
+def page(folder: Path) -> str:
+    """Everything for the reader, from the files of a run."""
+    table = read(folder)
+    many = read_rows(folder / "peers.many.csv")[0]
+    made = json.loads((folder / "peers.json").read_text())
+    return markdown(table, claims(table, many), described(made))
 
 
 # ---- claims -------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import torch
+from pyomo.gdp import Disjunction
 
 import gdpnet
 
@@ -63,3 +65,17 @@ class Conjunctive(Layer):
     """CNF, exact Jacobian of the relaxation."""
 
     options = MappingProxyType({"relaxation": "cnf", "gradient": "vertex"})
+
+
+def _import_late() -> None:
+    """Use everything once: what gdpnet imports when it needs it is no part of a cell."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y[0] <= 3], [m.y[0] + m.y[1] >= 16]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for kind in (Vertex, Quadratic, QuadraticPoint, Conjunctive):
+        layer = gdpnet.ProjectionLayer(rules, threads=1, **kind.options)
+        layer(torch.tensor([[4.0, 5.0]], requires_grad=True)).sum().backward()
+
+
+_import_late()

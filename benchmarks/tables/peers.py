@@ -1,0 +1,171 @@
+"""What pages show of run_peers.py; `peers/report.py` makes its own page of the same rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ._stored import NotMeasuredError, Row, Rows, Stored, number, span, table
+
+OURS, OURS_CNF = "gdpnet, vertex", "gdpnet, CNF"
+TITLES = {
+    OURS: "gdpnet, vertex gradient",
+    "gdpnet, QP gradient": "gdpnet, QP gradient",
+    "HiGHS in place": "HiGHS in place",
+    "Gurobi in place": "Gurobi in place",
+    "Gurobi MILP": "Gurobi, MILP by big-M",
+    "Clarabel": "Clarabel",
+    "PIQP": "PIQP",
+    "cvxpylayers diffcp/Clarabel": "cvxpylayers, diffcp with Clarabel",
+    "cvxpylayers diffcp/SCS": "cvxpylayers, diffcp with SCS",
+    "cvxpylayers MOREAU": "cvxpylayers, MOREAU, LP",
+    "cvxpylayers MOREAU QP": "cvxpylayers, MOREAU, QP",
+    "OSQP layer": "OSQP layer",
+    "qpth": "qpth",
+    "proxsuite QPLayer": "proxsuite QPLayer",
+    "PiShield": "PiShield, not the nearest point",
+}
+CLAIMS = {
+    "cooling, batch 256, ": "",
+    "forward: over cvxpylayers diffcp/Clarabel": "forward, over cvxpylayers with diffcp",
+    "forward: over cvxpylayers MOREAU": "... with MOREAU",
+    "forward: over HiGHS in place": "... over HiGHS in place",
+    "CNF ... over": "CNF forward, over",
+    "vertex: over cvxpylayers diffcp/Clarabel": "vertex, over diffcp",
+    "forward and backward, vertex: over cvxpylayers MOREAU": "... over MOREAU",
+    "QP 1e-2: over cvxpylayers diffcp/Clarabel": "QP 1e-2, over diffcp, LP and QP",
+    "forward and backward, QP 1e-2: over cvxpylayers MOREAU": "... over MOREAU, LP and QP",
+    "k = 10: over": "k = 10, batch 64, over",
+}
+
+
+def beside(stored: Stored) -> list[str]:
+    rows = stored["peers"]
+
+    def cell(peer: str, case: str, batch: int, column: str) -> str:
+        found = rows.where(peer=peer, case=case, batch=batch)
+        if not found:
+            return ""
+        if found.value("status") != "done":
+            return "fails" if column == "forward_us" else ""
+        value = found.value(column)
+        return number(value, 3 if value and value >= 100 else 2)
+
+    def pair(peer: str, column: str) -> str:
+        both = cell(peer, "cooling", 256, column), cell(peer, "cooling, 4 rules", 256, column)
+        return f"{both[0]} ({both[1]})" if any(both) else ""
+
+    titles = ["", "forward", "forward and backward", "pbmc, forward", "single, forward"]
+    return table(
+        [*titles, "broken", "at ties"],
+        [
+            [
+                title,
+                pair(peer, "forward_us"),
+                pair(peer, "both_us"),
+                cell(peer, "pbmc", 256, "forward_us"),
+                cell(peer, "cooling", 1, "forward_us"),
+                _shares(rows.where(peer=peer), "broken_1e_4"),
+                _shares(rows.where(peer=peer), "ties_broken_1e_4"),
+            ]
+            for peer, title in TITLES.items()
+        ],
+    )
+
+
+def _shares(rows: Rows, column: str) -> str:
+    values = [100 * value for value in rows.values(column)]
+    if not values:
+        return ""
+    least, most = f"{min(values):.0f}", f"{max(values):.0f}"
+    return f"{least} %" if least == most else f"{least} to {most} %"
+
+
+def claims(stored: Stored) -> list[str]:
+    from peers import report
+
+    found = report.claims(report.read(stored.folder), dict(stored["peers.many"][0]))
+    made = []
+    for title, wanted, told, _ in found:
+        for text, instead in CLAIMS.items():
+            title = title.replace(text, instead)
+        # "656 (cooling, DNF), 814 (...)": the least and the most of them
+        values = [float(x.replace(",", "")) for x in re.findall(r"([\d,.]+) \(", told)]
+        measured = told
+        if values:
+            least, most = f"{min(values):,.0f}", f"{max(values):,.0f}"
+            measured = least if least == most else f"{least} to {most}"
+        made.append([title, wanted, measured])
+    return table(["cooling, batch 256, through the torch layer", "claimed", "measured"], made)
+
+
+# ---- the nearest peers --------------------------------------------------------------------------
+
+
+def _over_ours(stored: Stored, ours: str = OURS) -> Iterable[tuple[float, Row]]:
+    """Forward time over ours, of all peers of the same program in all cells."""
+    rows = stored["peers"].where(status="done")
+    conjunctive = ours == OURS_CNF
+    for row in rows:
+        own = rows.value("forward_us", peer=ours, case=row["case"], batch=row["batch"])
+        same = (row["program"] == "CNF") == conjunctive
+        if same and "gdpnet" not in row["peer"] and row["forward_us"] and own:
+            yield row["forward_us"] / own, row
+
+
+def _nearest(stored: Stored, ours: str = OURS, without: str = "") -> str:
+    known = [x for x in _over_ours(stored, ours) if not without or x[1]["peer"] != without]
+    if not known:
+        raise NotMeasuredError("any peer")
+    times, row = min(known, key=lambda pair: pair[0])
+    case = f"{row['case']}, batch {row['batch']}"
+    return (
+        f"{str(row['peer']).removesuffix(', CNF')} on {case}, takes {number(times)} times as long"
+    )
+
+
+def _added_memory(stored: Stored, names: Iterable[str]) -> str:
+    rows = stored["peers"].where(status="done", case="cooling", batch=256)
+    return f"{span(rows.value('memory_added_mb', peer=name) for name in names)} MB"
+
+
+def _ms(stored: Stored, peer: str, case: str) -> str:
+    return f"{number(stored['peers'].needed('forward_us', peer=peer, case=case) / 1e3)} ms"
+
+
+def _times(stored: Stored, peer: str, over: str, case: str) -> str:
+    values = [stored["peers"].needed("forward_us", peer=p, case=case) for p in (peer, over)]
+    return number(values[0] / values[1])
+
+
+def _same(stored: Stored, peer: str) -> str:
+    """Share of predictions with the QP's gradient, over all cases."""
+    stored["peers"].where(peer=peer, status="done").needed("same_gradient")
+    return _shares(stored["peers"].where(peer=peer), "same_gradient")
+
+
+TABLES = {"peers": beside, "peers.claims": claims}
+VALUES = {
+    "peers.nearest": _nearest,
+    "peers.nearest but PiShield": lambda s: _nearest(s, without="PiShield"),
+    "peers.nearest on CNF": lambda s: _nearest(s, OURS_CNF),
+    "peers.memory": lambda s: _added_memory(s, [OURS]),
+    "peers.memory of solvers": lambda s: _added_memory(
+        s, ["HiGHS in place", "HiGHS cold", "Gurobi in place", "Gurobi MILP", "scipy.milp",
+            "Clarabel", "PIQP"]
+    ),
+    "peers.memory of layers": lambda s: _added_memory(
+        s, [p for p in TITLES if "cvxpylayers" in p] + ["qpth", "proxsuite QPLayer", "PiShield"]
+    ),
+    "peers.random 20": lambda s: _ms(s, OURS, "random 20"),
+    "peers.groups 100": lambda s: _ms(s, OURS, "groups 100"),
+    "peers.MILP random 20": lambda s: _times(s, "Gurobi MILP", OURS, "random 20"),
+    "peers.MILP groups 100": lambda s: _times(s, "Gurobi MILP", OURS, "groups 100"),
+    "peers.CNF groups 100": lambda s: _ms(s, OURS_CNF, "groups 100"),
+    "peers.CNF over exact": lambda s: _times(s, OURS_CNF, OURS, "groups 100"),
+    "peers.same qpth": lambda s: _same(s, "qpth"),
+    "peers.same clarabel": lambda s: _same(s, "cvxpylayers diffcp/Clarabel QP"),
+    "peers.same moreau": lambda s: _same(s, "cvxpylayers MOREAU QP"),
+    "peers.same osqp": lambda s: _same(s, "OSQP layer"),
+    "peers.same qplayer": lambda s: _same(s, "proxsuite QPLayer"),
+}  # fmt: skip
