@@ -41,7 +41,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     work.sample.load(batch.varying[s], batch.bound[s]);
     work.assignment.begin(batch.active[s]);
     watch.over(long(rows.count()) + 50);
-    if (rows.plain && accepts(work, yhat, limits.tolerance, answers.assignment[s])) {
+    if (rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
         answers.status[s] = std::int8_t(Status::accepted);
         answers.distance[s] = answers.bound[s] = 0.0;
         answers.nodes[s] = 0;
@@ -94,39 +94,6 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
 bool Search::enforce_globals(Workspace& work) const {
     for (Index i : component_.rows.global_rows)
         if (!work.linear.enforce(i)) return false;
-    return true;
-}
-
-// Whether the prediction satisfies bounds, globals and active rules within a tolerance; if so, which disjuncts hold.
-//
-// The tolerance is relative to max(|b|, max|a|) of a row: not looser than in `RuleModel.satisfied`, and as strict for
-// small units as for large ones.
-bool Search::accepts(Workspace& work, Vector<const double> yhat, double tolerance, Vector<Truth> assignment) const {
-    const Rows& rows = component_.rows;
-    const Logic& logic = component_.logic;
-    const Sample& sample = work.sample;
-    for (Index j = 0; j < Index(yhat.size()); ++j) {
-        const double x = yhat[j], lower = rows.lower[j], upper = rows.upper[j];
-        if (lower - x > tolerance * std::max(1.0, std::abs(lower))) return false;
-        if (x - upper > tolerance * std::max(1.0, std::abs(upper))) return false;
-        if (rows.integer[j] && x != std::nearbyint(x)) return false;
-    }
-    const auto row_holds = [&](Index i) {
-        return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
-    };
-    for (Index i : rows.global_rows)
-        if (!row_holds(i)) return false;
-    const auto some_disjunct_holds = [&](Index c, Truth* mark) {
-        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
-            if (work.assignment.holds(logic.clause_literal[e] - 1, row_holds, mark)) return true;
-        return false;
-    };
-    const auto asked = [&](Index c) { return work.assignment.active[c] && logic.clause_guard[c] < 0; };
-    for (Index c = 0; c < logic.clauses(); ++c)
-        if (asked(c) && !some_disjunct_holds(c, nullptr)) return false;
-    std::fill(assignment.begin(), assignment.end(), Truth(0));
-    for (Index c = 0; c < logic.clauses(); ++c)
-        if (asked(c)) some_disjunct_holds(c, assignment.data());
     return true;
 }
 

@@ -15,8 +15,7 @@ Nearest::Nearest(Linear& node, Assignment& assignment)
       best_state(assignment.state.size(), 0),
       node_(node),
       assignment_(assignment),
-      broken_(std::size_t(assignment.logic.clauses())),
-      literal_bound_(assignment.logic.clause_literal.size()) {}
+      branching_(assignment.logic) {}
 
 void Nearest::begin(Index node_limit) {
     node_limit_ = node_limit;
@@ -65,10 +64,7 @@ void Nearest::open(Frame& frame, Children children) {
         open_split(frame, children, column_, node_.value[column_], node_.dual_objective());
         return;
     }
-    const Logic& logic = assignment_.logic;
-    frame.subject = clause_;
-    for (Index e = logic.clause_start[clause_]; e < logic.clause_start[clause_ + 1]; ++e)
-        if (literal_bound_[e] < cutoff_) insert_child(frame, children, logic.clause_literal[e], literal_bound_[e]);
+    open_clause(frame, children, assignment_.logic, branching_, cutoff_);
 }
 
 // Solves the node and decides what is forced, until nothing is.
@@ -97,7 +93,7 @@ Nearest::Finding Nearest::look() {
 Nearest::Finding Nearest::look_at_clauses(bool& forced) {
     const auto row_holds = [this](Index i) { return node_.holds(i); };
     const Index clauses = assignment_.logic.clauses();
-    broken_count_ = 0;
+    branching_.clear();
     for (Index c = 0; c < clauses; ++c) {
         if (!assignment_.required(c)) continue;
         const Assignment::Standing standing = assignment_.stands(c, row_holds);
@@ -109,61 +105,26 @@ Nearest::Finding Nearest::look_at_clauses(bool& forced) {
         if (standing.open == 1) {
             forced = true;
         } else {
-            broken_[broken_count_++].clause = c;
+            branching_.add(c);
         }
     }
-    if (broken_count_ > 0) return Finding::clause;
+    if (!branching_.empty()) return Finding::clause;
     return whole() ? Finding::leaf : Finding::column;
 }
 
 // What each broken clause costs at least, and which is best to branch on.
 Nearest::Finding Nearest::look_ahead(bool& forced) {
-    const Logic& logic = assignment_.logic;
-    const double objective = node_.dual_objective();
-    double best_score = -1.0;
-    Index best_width = 0;
-    for (Index b = 0; b < broken_count_; ++b) {
-        Broken& broken = broken_[b];
-        const Index c = broken.clause;
-        double least = kInfinity, second = kInfinity;
-        Index viable = 0, last = 0;
-        broken.up = broken.down = 0;
-        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
-            const Index literal = logic.clause_literal[e];
-            if (assignment_.state[boolean_of(literal)] != 0) {
-                literal_bound_[e] = kInfinity;
-                continue;
-            }
-            const Gain ahead = literal_gain(literal);
-            literal_bound_[e] = objective + ahead.gain;
-            if (!(literal_bound_[e] < cutoff_)) continue;
-            ++viable;
-            last = literal;
-            broken.up |= ahead.up;
-            broken.down |= ahead.down;
-            if (ahead.gain < least) {
-                second = least;
-                least = ahead.gain;
-            } else if (ahead.gain < second) {
-                second = ahead.gain;
-            }
-        }
-        if (viable == 0) return Finding::cutoff;
-        if (viable == 1) {
-            forced = assignment_.choose(node_, last);
+    const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+    switch (branching_.choose(assignment_, node_.dual_objective(), cutoff_, gain_of)) {
+        case Branching::Choice::clause:
+            return Finding::clause;
+        case Branching::Choice::single:
+            forced = assignment_.choose(node_, branching_.literal);
             return Finding::cutoff;  // unless something was forced
-        }
-        broken.bound = least;
-        // Mostly what the cheapest literal costs, a little what leaving it out would.
-        const double score = least + 0.25 * std::min(std::min(second, cutoff_ - objective), 1e6);
-        if (score > best_score || (score == best_score && viable < best_width)) {
-            best_score = score;
-            best_width = viable;
-            clause_ = c;
-        }
+        case Branching::Choice::cutoff:
+            break;
     }
-    if (cutoff_ < kInfinity && packing_bound() + objective >= cutoff_) return Finding::cutoff;
-    return Finding::clause;
+    return Finding::cutoff;
 }
 
 // Look-ahead of a literal: the best of its rows.
@@ -183,28 +144,6 @@ Gain Nearest::literal_gain(Index literal) {
         }
     }
     return found;
-}
-
-// Sum of the look-aheads of clauses that press no reduced cost in the same direction.
-double Nearest::packing_bound() {
-    double total = 0.0;
-    std::uint64_t up = 0, down = 0;
-    while (true) {
-        Broken* most = nullptr;
-        double gain = 0.0;
-        for (Index b = 0; b < broken_count_; ++b) {
-            Broken& broken = broken_[b];
-            if (broken.bound > gain && (broken.up & up) == 0 && (broken.down & down) == 0) {
-                gain = broken.bound;
-                most = &broken;
-            }
-        }
-        if (most == nullptr) return total;
-        total += gain;
-        most->bound = 0.0;
-        up |= most->up;
-        down |= most->down;
-    }
 }
 
 bool Nearest::whole() const {

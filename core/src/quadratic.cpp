@@ -24,8 +24,9 @@ Quadratic::Quadratic(const Rows& rows)
     for (auto* values : {&centre, &lower, &upper, &x, &side, &normal_, &step_, &slope_, &slope_rate_, &kept_})
         values->assign(n, 0.0);
     kinked.assign(n, 0);
+    costly.assign(n, 0);
     curvature.assign(n, kAuxiliaryCurvature);
-    for (Index j = 0; j < rows.outputs; ++j) kinked[j] = 1, curvature[j] = 1.0;
+    for (Index j = 0; j < rows.outputs; ++j) kinked[j] = costly[j] = 1, curvature[j] = 1.0;
     state.assign(n, Column::free);
     enforced.assign(2 * m, 0);
     mark.assign(2 * m, 0);
@@ -67,6 +68,42 @@ void Quadratic::restart() {
     }
 }
 
+void Quadratic::save(Saved& saved) const {
+    saved.x = x;
+    saved.side = side;
+    saved.centre = centre;
+    saved.state = state;
+    saved.enforced = enforced_count;
+    saved.factored = factored_;
+    const auto lines = [&](const auto& from, auto& to, Index width) {
+        to.assign(from.begin(), from.begin() + active_count * width);
+    };
+    lines(active, saved.active, 1);
+    lines(orientation, saved.orientation, 1);
+    lines(multiplier, saved.multiplier, 1);
+    lines(right_, saved.right, 1);
+    lines(dense_.values, saved.dense, dense_.width);
+    lines(schur_.values, saved.schur, schur_.width);
+}
+
+void Quadratic::restore(const Saved& saved) {
+    enforce_only(saved.enforced);
+    for (Index e = 0; e < enforced_count; ++e) mark[enforced[e]] = kEnforced;
+    x = saved.x;
+    side = saved.side;
+    centre = saved.centre;
+    state = saved.state;
+    active_count = Index(saved.active.size());
+    factored_ = saved.factored;
+    std::copy(saved.active.begin(), saved.active.end(), active.begin());
+    std::copy(saved.orientation.begin(), saved.orientation.end(), orientation.begin());
+    std::copy(saved.multiplier.begin(), saved.multiplier.end(), multiplier.begin());
+    std::copy(saved.right.begin(), saved.right.end(), right_.begin());
+    std::copy(saved.dense.begin(), saved.dense.end(), dense_.values.begin());
+    std::copy(saved.schur.begin(), saved.schur.end(), schur_.values.begin());
+    for (Index k = 0; k < active_count; ++k) mark[active[k]] |= kActive;
+}
+
 double Quadratic::excess(Index code) const {
     const Index i = row_of(code);
     double total = -rhs[i];
@@ -77,11 +114,44 @@ double Quadratic::excess(Index code) const {
 double Quadratic::bound_value() const {
     double total = 0.0;
     for (Index j = 0; j < n; ++j) {
-        if (!kinked[j]) continue;
-        const double linear = state[j] == Column::free ? side[j] * x[j] : std::abs(x[j]);
-        total += price * linear + 0.5 * x[j] * x[j];
+        if (kinked[j]) {
+            const double linear = state[j] == Column::free ? side[j] * x[j] : std::abs(x[j]);
+            total += price * linear + 0.5 * x[j] * x[j];
+        } else if (costly[j]) {
+            total += 0.5 * curvature[j] * (x[j] - centre[j]) * (x[j] - centre[j]);
+        } else if (price == 0.0) {
+            // By weak duality: without the centre the column's rate is what the centre withholds, and could be
+            // collected up to the bound.
+            const double away = x[j] - centre[j];
+            const double rate = curvature[j] * std::abs(away);
+            const double room = away > 0.0 ? upper[j] - x[j] : x[j] - lower[j];
+            if (rate > kSettled || room < kFar) total -= away == 0.0 ? 0.0 : rate * std::max(room, 0.0);
+        }
     }
     return total;
+}
+
+double Quadratic::pull() const {
+    double most = 0.0;
+    for (Index j = 0; j < n; ++j)
+        if (!costly[j]) most = std::max(most, curvature[j] * std::abs(x[j] - centre[j]));
+    return most;
+}
+
+void Quadratic::restart_in_box() {
+    for (Index e = 0; e < enforced_count; ++e) mark[enforced[e]] = kEnforced;
+    active_count = 0;
+    factored_ = 0;
+    for (Index j = 0; j < n; ++j) {
+        side[j] = 0.0;
+        if (centre[j] < lower[j]) {
+            x[j] = lower[j], state[j] = Column::lower;
+        } else if (centre[j] > upper[j]) {
+            x[j] = upper[j], state[j] = Column::upper;
+        } else {
+            x[j] = centre[j], state[j] = Column::free;
+        }
+    }
 }
 
 // ---------------------------------------------------------------- active rows
@@ -231,7 +301,7 @@ void Quadratic::find_slopes(double pending) {
 
 // The first multiplier that would get a wrong sign, of nearly equal ones the steepest.
 Quadratic::Block Quadratic::blocking(double pending) {
-    const double slack = kPriceSlack * price;
+    const double slack = kPriceSlack * std::max(price, 1.0);
     double reach = kInfinity;
     find_slopes(pending);
     const auto consider = [&](Index k, double rate, double room) {
@@ -297,7 +367,9 @@ Quadratic::Violation Quadratic::most_violated() const {
         const Index i = row_of(code);
         double over = excess(code);
         if (equality[i]) over = std::abs(over);
-        if (over > tolerance[i] && over > worst.size) worst = {Kind::row, code, over};
+        if (!(over > tolerance[i] && over > worst.size)) continue;
+        if (rounding > 0.0 && over <= rounding * size_of_terms(i)) continue;
+        worst = {Kind::row, code, over};
     }
     for (Index j = 0; j < n; ++j) {
         const double value = x[j];
@@ -309,6 +381,12 @@ Quadratic::Violation Quadratic::most_violated() const {
             worst = {Kind::kink, j, -side[j] * value};
     }
     return worst;
+}
+
+double Quadratic::size_of_terms(Index i) const {
+    double size = std::abs(rhs[i]);
+    for (Index e = start[i]; e < start[i + 1]; ++e) size = std::max(size, std::abs(coefficient[e] * x[column[e]]));
+    return size;
 }
 
 // Writes the normal of what is brought in and returns its orientation.
@@ -349,6 +427,7 @@ Quadratic::Outcome Quadratic::bring_in(Violation violation) {
     const Index rounds = 4 * n + 4 * active_count + 8;
     for (Index round = 0; round < rounds; ++round) {
         double fall = 0.0;
+        effort += 4 * (active_count + 4) * n;
         if (!find_direction(fall)) return Outcome::trouble;
         const double full = fall > 0.0 ? violation.size / fall : kInfinity;
         const double flip = is_kink ? 2.0 * price - pending : kInfinity;
@@ -422,6 +501,41 @@ Quadratic::Outcome Quadratic::minimise(double cutoff) {
         if (cutoff < kInfinity && bound_value() >= cutoff) return Outcome::cutoff;
     }
     return Outcome::trouble;
+}
+
+bool Quadratic::recentre() {
+    if (!factor()) return false;
+    for (Index j = 0; j < n; ++j) {
+        if (!costly[j]) centre[j] = x[j];
+        if (state[j] == Column::free) x[j] = centre[j];
+    }
+    std::fill(multiplier.begin(), multiplier.begin() + active_count, 0.0);
+    for (int round = 0; round < 2; ++round) {  // the second time on the residuals of the first
+        correct();
+        for (Index i = 0; i < active_count; ++i) multiplier[i] -= rate_[i];
+    }
+    return multipliers_have_right_signs();
+}
+
+// Up to rounding, which is taken away from those of rows.
+bool Quadratic::multipliers_have_right_signs() {
+    double size = 0.0;
+    for (Index i = 0; i < active_count; ++i) size = std::max(size, std::abs(multiplier[i]));
+    const double slack = kSmallRate * size;
+    for (Index i = 0; i < active_count; ++i) {
+        if (active[i] < m && equality[active[i]]) continue;
+        if (multiplier[i] < -slack) return false;
+        multiplier[i] = std::max(multiplier[i], 0.0);
+    }
+    std::fill(normal_.begin(), normal_.end(), 0.0);
+    find_slopes(0.0);
+    for (Index j = 0; j < n; ++j) {
+        if (state[j] == Column::free) continue;
+        double low, high;
+        slope_range(j, low, high);
+        if (slope_[j] < low - slack || slope_[j] > high + slack) return false;
+    }
+    return true;
 }
 
 void Quadratic::refine() {

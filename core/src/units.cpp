@@ -14,6 +14,16 @@ Units::Units(const Rows& rows) : coefficient(rows.coefficient), rhs(rows.equalit
 void Units::load(Quadratic& q, const Rows& rows, Matrix<const double> varying, Vector<const double> bound,
                  Vector<const double> yhat, Vector<const double> weights, Vector<const double> auxiliaries,
                  double distance) {
+    load_rows(q, rows, varying, bound);
+    for (Index j = 0; j < q.n; ++j) {
+        const bool output = j < rows.outputs;
+        origin[j] = output ? yhat[j] : auxiliaries[j];
+        unit[j] = output ? distance / weights[j] : distance;
+    }
+    convert_rows(q);
+}
+
+void Units::load_rows(const Quadratic& q, const Rows& rows, Matrix<const double> varying, Vector<const double> bound) {
     for (Index i = 0; i < q.m; ++i) rhs[i] = bound[i] * rows.scale[i];
     for (Index v = 0; v < Index(rows.varying.size()); ++v) {
         const Index i = rows.varying[v];
@@ -24,12 +34,6 @@ void Units::load(Quadratic& q, const Rows& rows, Matrix<const double> varying, V
         for (Index e = q.start[i]; e < q.start[i + 1]; ++e) coefficient[e] = varying(v, q.column[e]) * factor;
         rhs[i] = bound[i] * factor;
     }
-    for (Index j = 0; j < q.n; ++j) {
-        const bool output = j < rows.outputs;
-        origin[j] = output ? yhat[j] : auxiliaries[j];
-        unit[j] = output ? distance / weights[j] : distance;
-    }
-    convert_rows(q);
 }
 
 void Units::convert_rows(Quadratic& q) const {

@@ -65,7 +65,10 @@ if TYPE_CHECKING:
     from gdpnet.core._native import Extended as Extended
     from gdpnet.core._native import ExtendedSources as ExtendedSources
     from gdpnet.core._native import ExtendedTables as ExtendedTables
+    from gdpnet.core._native import TIGHT as TIGHT
+    from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Judge as Judge
+    from gdpnet.core._native import LeastNorm as LeastNorm
     from gdpnet.core._native import Logic as Logic
     from gdpnet.core._native import Rows as Rows
     from gdpnet.core._native import Search as Search
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
     from gdpnet.core._native import cpu_variant as cpu_variant
     from gdpnet.core._native import cpu_variants as cpu_variants
     from gdpnet.core._native import use_cpu_variant as use_cpu_variant
+    from gdpnet.core._native import vjp_face as vjp_face
     from gdpnet.core._native import vjp_vertex as vjp_vertex
 elif _native is not None:
     globals().update(_load.public_names(_native))

@@ -8,8 +8,7 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 | `exact/_dictionary`, `_simplex` | the linear program at a node: a dual simplex over the columns |
 | `exact/_arrays`, `_clauses`, `_stack`, `_search` | branching on broken clauses |
 | `exact/_kernel` | the loop over samples |
-| `exact/_least_norm`, `_quadratic` | of all nearest points the one of least norm |
-| `exact/_jacobian`, `_face` | derivatives of vertices and of least-norm points |
+| `exact/_least_norm`, `_quadratic` | the quadratic programs of `qp/_pieces` |
 | `extended/_tables`, `_program` | the program of a part as sparse rows, written for one sample |
 | `extended/_kernel`, `_jacobian` | the loop over samples; derivatives from the final basis |
 | `qp/_band`, `_forward`, `_pieces`, `_backward` | the regularised program of the DNF |
@@ -24,9 +23,7 @@ from typing import TYPE_CHECKING, Any
 _NAMES = {
     "_jit": "Array",
     "_block": "Block",
-    "exact._face": "vjp_face",
     "exact._kernel": "new_workspace",
-    "exact._least_norm": "DONE LIMITED least_norm",
     "extended._jacobian": "vjp_extended",
     "extended._kernel": "NO_BLOCK Basis ExtendedOutput run_extended",
     "extended._program": "ExtendedWorkspace new_extended_workspace",
@@ -43,11 +40,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 if TYPE_CHECKING:
     from gdpnet.kernels._block import Block as Block
     from gdpnet.kernels._jit import Array as Array
-    from gdpnet.kernels.exact._face import vjp_face as vjp_face
     from gdpnet.kernels.exact._kernel import new_workspace as new_workspace
-    from gdpnet.kernels.exact._least_norm import DONE as DONE
-    from gdpnet.kernels.exact._least_norm import LIMITED as LIMITED
-    from gdpnet.kernels.exact._least_norm import least_norm as least_norm
     from gdpnet.kernels.extended._jacobian import vjp_extended as vjp_extended
     from gdpnet.kernels.extended._kernel import NO_BLOCK as NO_BLOCK
     from gdpnet.kernels.extended._kernel import Basis as Basis

@@ -91,19 +91,29 @@ class Projection:
 
     @cached_property
     def value(self) -> torch.Tensor:
-        """Optimal value of the relaxation, a lower bound on the distance, `...`."""
+        """Optimum of what is minimised, or a lower bound on it, `...`.
+
+        With norm="l1" that is the distance, with norm="l2" its square; of a relaxation the optimal
+        value.
+        """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
         return self._tensor(value, self.origin.dtype)
 
     @cached_property
     def distance(self) -> torch.Tensor:
-        """Weighted l1 distance of y to the prediction as given, `...`.
+        """Weighted distance of y to the prediction as given, `...`.
+
+        With norm="l1" the sum of w |y - yhat|, with norm="l2" the root of the sum of
+        (w (y - yhat))^2.
 
         inf on CONFLICT, and where a limit was reached before anything was found (y is the
         prediction then).
         """
         answer = self.answer
-        distance = np.abs(answer.y - self.request.yhat) @ self._weights
+        if self.request.settings.norm == "l2":
+            distance = np.linalg.norm((answer.y - self.request.yhat) * self._weights, axis=1)
+        else:
+            distance = np.abs(answer.y - self.request.yhat) @ self._weights
         nothing = (answer.status == Status.CONFLICT) | (answer.status == Status.UNSOLVED)
         distance[nothing] = np.inf
         return self._tensor(distance, self.origin.dtype)
@@ -267,7 +277,7 @@ class ProjectionInfo:
 
     @cached_property
     def bound(self) -> torch.Tensor:
-        """Proved lower bound on each distance, float64 `...`."""
+        """Proved lower bound on what is minimised, as `Projection.value`, float64 `...`."""
         return self._projection._tensor(self._answer.value.copy())
 
     @cached_property
@@ -288,7 +298,7 @@ class ProjectionInfo:
 
         Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
         beyond their number. The distance falls by the multiplier per unit that the row's right
-        side grows. Known for samples that the exact engine projected to a vertex.
+        side grows. Known for samples that the exact engine projected to a vertex, with norm="l1".
         """
         projection, found = self._projection, self._answer.linearisation
         size = len(self._answer.y)

@@ -65,7 +65,11 @@ def project(
             within the same tolerance then, relative to max(1, |b|, max|a|); where no number of
             that type does, the status is ERROR and `info.rounding` tells by how much.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
-        norm: `"l1"`.
+        norm: of the distance: `"l1"`, the sum of `w |y - yhat|`, or `"l2"`, the root of the sum of
+            `(w (y - yhat))^2`. With `"l2"` the nearest point inside a disjunct is unique, and
+            `value` is the squared distance; the exact engine alone knows it, without `strict`,
+            `on_conflict="nearest"` and the gradient `"qp"`, and what its limits leave unfinished
+            is LIMIT or UNSOLVED.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
             or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
@@ -190,9 +194,7 @@ class Projector:
         plan = _plan(rules, relaxation)
         self.backend = _backend(solver, relaxation, plan)
         can = self.backend.capabilities
-        if norm not in can.norms:
-            known = ", ".join(map(repr, sorted(can.norms)))
-            raise InputError(f"norm: solver {self.backend!r} knows {known}, got {norm!r}.")
+        self.backend.refuse_norm(norm)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
@@ -206,9 +208,13 @@ class Projector:
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
+        if norm != "l1" and (strict or on_conflict == "nearest"):
+            what = "strict: True" if strict else "on_conflict: 'nearest'"
+            raise InputError(f"{what} is known for norm='l1' only, got norm={norm!r}.")
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
+            self.sensitivity.refuse_norm(norm)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)
@@ -269,7 +275,8 @@ class Projector:
             if self.forward == "qp":
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
-            answer = answer._replace(value=answer.value * self._unit)
+            unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
+            answer = answer._replace(value=answer.value * unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
             request, origin, answer, self.weights, self._unit, seconds, derivative

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import gdpnet
+from gdpnet import core
 from gdpnet.ir import tolerances
 from gdpnet.ir.tolerances import TOLERANCES
 
@@ -29,7 +30,7 @@ def test_the_table_says_what_there_is() -> None:
     ("module", "name", "shared"),
     [
         ("core", "ACCEPTED", TOLERANCES.holds),
-        ("kernels.exact._face", "_TIGHT", TOLERANCES.holds),
+        ("core", "TIGHT", TOLERANCES.holds),
         ("core", "ACCEPTED", TOLERANCES.integer),  # of `whole_slack`
     ],
 )

@@ -1,6 +1,8 @@
 // A batch of predictions projected onto the rules of one component: each is accepted as it is, or searched for.
 #pragma once
 
+#include "gdpnet/accept.hpp"
+#include "gdpnet/given.hpp"
 #include "gdpnet/nearest.hpp"
 #include "gdpnet/threads.hpp"
 #include "gdpnet/within.hpp"
@@ -13,17 +15,6 @@ enum class Status : std::int8_t { solved, no_solution, limited, numerical, accep
 // How a column got its value: it follows the prediction, is at a bound, is determined by the tight rows, or rests
 // (an auxiliary that nothing moves, an integer where the prediction is).
 enum class ColumnState : std::int8_t { follows, at_lower, at_upper, determined, rests };
-
-// The samples of a batch, in the user's units.
-struct Batch {
-    Matrix<const bool> active;     // (B, clauses)
-    Tensor<const double> varying;  // (B, k, n): coefficients that depend on x
-    Matrix<const double> bound;    // (B, m): right sides
-    Matrix<const double> yhat;     // (B, outputs)
-    Vector<const double> weights;  // (outputs,)
-
-    Index size() const { return yhat.lines; }
-};
 
 struct Limits {
     Index nodes = 0;         // for a sample
@@ -86,7 +77,6 @@ private:
     void one(Workspace& work, const Batch& batch, Index s, const Limits& limits, const Answers& answers,
              const Dictionaries* dictionaries, Watch& watch) const;
     bool enforce_globals(Workspace& work) const;
-    bool accepts(Workspace& work, Vector<const double> yhat, double tolerance, Vector<Truth> assignment) const;
     void read_dictionary(const Workspace& work, Index s, const Dictionaries& dictionaries) const;
 
     Component component_;

@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gdpnet/branching.hpp"
+#include "gdpnet/outcome.hpp"
 #include "gdpnet/sample.hpp"
 
 namespace gdpnet {
@@ -31,7 +33,6 @@ using Slot = std::int32_t;  // a column, a position, a line, or an id of a nonba
 // Where a bound comes from, when not from a row code.
 constexpr Slot kFromBox = -1, kFromSplit = -2;
 
-enum class Outcome { optimal, infeasible, cutoff, trouble };
 enum class Side { lower, upper };
 
 // What a step changes, and backtracking restores: one block of numbers and one of slots.
@@ -56,12 +57,6 @@ struct LinearState {
 private:
     std::vector<double> numbers_;
     std::vector<Slot> slots_;
-};
-
-// What enforcing a row would cost at least, and the positions that this presses up or down, as bit masks.
-struct Gain {
-    double gain = 0.0;
-    std::uint64_t up = 0, down = 0;
 };
 
 class Linear : public LinearState {

@@ -42,18 +42,10 @@ public:
 private:
     enum class Finding { infeasible, cutoff, trouble, leaf, clause, column };
 
-    // A required clause that does not hold.
-    struct Broken {
-        Index clause;
-        double bound;            // the least look-ahead of its literals
-        std::uint64_t up, down;  // positions that these press
-    };
-
     Finding look();
     Finding look_at_clauses(bool& forced);
     Finding look_ahead(bool& forced);
     Gain literal_gain(Index literal);
-    double packing_bound();
     bool whole() const;
     Index most_fractional() const;
     void keep();
@@ -62,11 +54,8 @@ private:
     Assignment& assignment_;
     Index node_limit_ = 0;
     double cutoff_ = std::numeric_limits<double>::infinity();
-    Index clause_ = -1;                  // to branch on, or
-    Index column_ = -1;                  // to split
-    Index broken_count_ = 0;
-    std::vector<Broken> broken_;         // (clauses,)
-    std::vector<double> literal_bound_;  // (literals,)
+    Branching branching_;
+    Index column_ = -1;  // to split, or a clause is branched on
 };
 
 }  // namespace gdpnet

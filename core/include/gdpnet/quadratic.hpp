@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/outcome.hpp"
 
 namespace gdpnet {
 
@@ -33,7 +34,7 @@ namespace gdpnet {
 class Quadratic {
 public:
     enum class Column : std::uint8_t { free, kink, lower, upper };
-    enum class Outcome : std::uint8_t { optimal, infeasible, cutoff, trouble };
+    using Outcome = gdpnet::Outcome;
 
     // Marks of a code.
     static constexpr std::uint8_t kEnforced = 1, kActive = 2, kIgnored = 4;
@@ -71,11 +72,33 @@ public:
     // How far a row is above its right side; negative or positive for an equality.
     double excess(Index code) const;
 
-    // Price and norm of the kinked columns at the current point: a lower bound for this program.
+    // A lower bound of what is minimised over the enforced rows and the bounds, centres left out. With kinks: price
+    // and norm of the kinked columns (what the centres of the others add is left to the caller).
     double bound_value() const;
+
+    // The largest rate by which a centre holds a column without cost back.
+    double pull() const;
+
+    // Back to the state without active rows, every column where its own cost is least within its bounds.
+    void restart_in_box();
+
+    // Takes the columns without cost as their new centres and computes the optimum of the same active rows and fixed
+    // columns afresh. False where that has a multiplier of the wrong sign; a restart must follow.
+    bool recentre();
 
     // Appends an active row. False if there is no room, which independent rows never need.
     bool activate(Index code, double orientation, double multiplier);
+
+    // What a step changes, and backtracking restores; bounds are kept by those who set them.
+    struct Saved {
+        std::vector<double> x, side, centre;
+        std::vector<Column> state;
+        std::vector<Index> active;
+        std::vector<double> orientation, multiplier, right, dense, schur;
+        Index enforced = 0, factored = 0;
+    };
+    void save(Saved& saved) const;
+    void restore(const Saved& saved);
 
     // ---- the program
     Vector<const Index> start;           // (m + 1,)
@@ -86,10 +109,12 @@ public:
     std::vector<double> tolerance;       // (m,): a row is violated beyond it
     std::vector<double> forgiven;        // (m,): an excess that a row dependent on the active ones may have
     Flags kinked;                        // (n,)
+    Flags costly;                        // (n,): what is no auxiliary; of the others only centres tell where they are
     std::vector<double> curvature;       // (n,); after a change comes a restart
     std::vector<double> centre;          // (n,)
     std::vector<double> lower, upper;    // (n,)
     double price = 1.0;
+    double rounding = 0.0;               // of the terms of a row, relative: less is no violation
 
     // ---- the state
     std::vector<double> x;           // (n,)
@@ -102,6 +127,7 @@ public:
     std::vector<double> orientation;   // (n + 1,): -1 for an equality brought in from below
     std::vector<double> multiplier;    // (n + 1,)
     Index active_count = 0;
+    long effort = 0;  // about how many operations were spent
 
 private:
     enum class Kind : std::uint8_t { nothing, row, kink, lower, upper };
@@ -128,6 +154,8 @@ private:
     Violation most_violated() const;
     void fix_column(Kind kind, Index j);
     Outcome bring_in(Violation violation);
+    double size_of_terms(Index i) const;
+    bool multipliers_have_right_signs();
 
     Table<double> dense_;           // (n + 1, n): active rows, oriented
     std::vector<double> right_;     // (n + 1,): their right sides

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "gdpnet/assignment.hpp"
+#include "gdpnet/branching.hpp"
 #include "gdpnet/watch.hpp"
 
 namespace gdpnet {
@@ -143,6 +144,14 @@ inline void insert_child(Frame& frame, Children children, Index literal, double 
     }
     children.bound[at] = bound;
     children.literal[at] = literal;
+}
+
+// Makes a frame of the literals of the chosen clause that may lead below the cutoff.
+inline void open_clause(Frame& frame, Children children, const Logic& logic, const Branching& branching, double cutoff) {
+    const Index c = frame.subject = branching.clause;
+    for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
+        if (branching.literal_bound[e] < cutoff)
+            insert_child(frame, children, logic.clause_literal[e], branching.literal_bound[e]);
 }
 
 // Applies a child where explored siblings are left out.

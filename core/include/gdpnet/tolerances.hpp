@@ -23,6 +23,28 @@ constexpr double kDependent = 1e-12;     // squared sine of the angle between a 
 constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
 constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
 constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
+constexpr double kFirstPrice = 1e4, kPriceFactor = 1e2, kLastPrice = 1e8;
+constexpr double kSameNorm = 1e-9;       // squared norms, in units of the distance, that count as equal
+constexpr double kSameOutput = 1e-6;
+constexpr double kBetterNorm = 1e-12;
+constexpr Index kTieNodes = 1000;        // nodes after which equally good ones are not looked at any more
+constexpr int kCentres = 60;             // centres of the auxiliaries tried at a node
+constexpr double kSettled = 1e-11;       // a pull of the centres that does not matter
+constexpr double kFar = 1e5;             // in units of the distance
+
+// ---- the Euclidean projection
+constexpr double kCentreCurvature = 0x1p-14;   // of columns without cost, in units of their own
+constexpr double kSettledPull = 1e-12;         // of a centre, relative to the multipliers
+constexpr double kLeastMultiplier = 1e-3;      // ... which count as at least this
+constexpr double kTermRounding = 1e-15;        // of the terms of a row, relative: less is no violation
+constexpr double kLargePrediction = 1e5;       // beside which digits of a point would be lost
+constexpr double kSameDistance = 1e-10;        // distances that differ by less, relative, are equal,
+constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
+
+// ---- derivatives of points on a face
+constexpr double kTight = 1e-9;              // relative to max(1, |b|, max|a|) of a row
+constexpr double kDependentTight = 1e-10;    // squared sine of the angle between a tight row and those before it
+constexpr double kAuxiliaryWeight = 1e-6;    // in place of a squared weight: auxiliaries cost nothing
 
 // ---- the extended simplex of CNF and partial DNF
 namespace extended {

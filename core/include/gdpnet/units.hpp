@@ -17,6 +17,10 @@ struct Units {
               Vector<const double> yhat, Vector<const double> weights, Vector<const double> auxiliaries,
               double distance);
 
+    // The same in steps: rows of the sample, scaled; then those of the program, from origin and unit.
+    void load_rows(const Quadratic& q, const Rows& rows, Matrix<const double> varying, Vector<const double> bound);
+    void convert_rows(Quadratic& q) const;
+
     // Bounds of z in the units of the program; a bound at the prediction is exactly 0.
     void convert_bounds(Quadratic& q) const;
 
@@ -37,10 +41,6 @@ struct Units {
     std::vector<double> origin, unit;  // (n,)
     std::vector<double> lower, upper;  // (n,): of z at the node
     std::vector<double> z;             // (n,)
-
-private:
-    // Rows for the program, from origin and unit.
-    void convert_rows(Quadratic& q) const;
 };
 
 }  // namespace gdpnet

@@ -11,7 +11,7 @@ import numpy as np
 
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
-from gdpnet.errors import SolverError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
@@ -69,9 +69,11 @@ class Exact(Backend):
             all nearest points of all combinations of disjuncts the one with the least
             `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
             every nearest point is one of many, and the vertex takes from few coordinates what the
-            least norm takes evenly from all. `info.least_norm` tells where it is proved.
+            least norm takes evenly from all. `info.least_norm` tells where it is proved. With
+            norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
+            and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells).
+            by then goes to MILP (`info.solver` tells), with norm="l2" it is LIMIT or UNSOLVED.
 
     Example:
         >>> import gdpnet
@@ -79,7 +81,9 @@ class Exact(Backend):
         Exact(tie='least_norm')
     """
 
-    capabilities = Capabilities(linearisation=True, strict=True, nearest=True)
+    capabilities = Capabilities(
+        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True
+    )
     name = "exact"
     description = "the exact engine searches it without writing it down"
 
@@ -92,6 +96,15 @@ class Exact(Backend):
         """Why it cannot be used here; None where it can."""
         return core.unavailable("solver='exact'", "solver='milp'")
 
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where it does not know a norm; ties inside a disjunct are those of l1."""
+        super().refuse_norm(norm)
+        if norm != "l1" and self.tie != "first":
+            raise InputError(
+                f"norm: {norm!r} leaves no tie to tie={self.tie!r}: inside a disjunct the nearest "
+                "point is unique. Use Exact() without tie."
+            )
+
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
         settings = request.settings
@@ -100,9 +113,11 @@ class Exact(Backend):
             settings.weights,
             settings.tolerance,
             self.node_limit,
-            None if limit is None else limit * _ENGINE_SHARE,
+            # With l2 nobody takes over.
+            None if limit is None else limit * (_ENGINE_SHARE if settings.norm == "l1" else 1.0),
             settings.threads,
             self.tie,
+            norm=settings.norm,
         )
 
     def solve(self, request: Request) -> Answer:
@@ -166,6 +181,9 @@ class Exact(Backend):
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest
+        if settings.norm != "l1":
+            linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
+            return _left_open(answer, linearisation, rest), left_open
         again = np.flatnonzero(rest | (conflict if settings.nearest else False))
         if not len(again):
             return answer, left_open
@@ -187,6 +205,23 @@ class Exact(Backend):
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         return answer, left_open
+
+
+def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:
+    """What no other solver takes over: the best point found, or none.
+
+    Args:
+        answer: to be written into; y is the prediction where a sample is open.
+        linearisation: what the search found.
+        rest: the samples that are open, (B,) bool.
+    """
+    solved = linearisation.solved
+    found = rest & np.isfinite(solved.distance)
+    answer.y[found] = solved.z[found, : answer.y.shape[1]]
+    answer.status[rest] = Status.UNSOLVED
+    answer.status[found] = Status.LIMIT
+    answer.value[rest] = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)[rest]
+    return answer
 
 
 def _forgive_rounding(linearisation: ExactLinearisation, answer: Answer, rest: Array) -> Array:

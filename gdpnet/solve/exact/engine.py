@@ -31,7 +31,8 @@ class Output(NamedTuple):
 
     Attributes:
         z: the point, auxiliaries included; NaN where there is none, (B, n).
-        distance: weighted l1 distance of its outputs, inf where there is none, (B,).
+        distance: weighted l1 distance of its outputs, or their squared l2 distance, inf where there
+            is none, (B,).
         bound: proved lower bound on the distance, (B,).
         status: outcome of the search, or ACCEPTED_AS_IS, (B,) int8.
         assignment: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
@@ -116,6 +117,8 @@ class ExactEngine:
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
         self.searches = [core.Search(component.native) for component in self.components]
+        self._ties: dict[int, core.LeastNorm] = {}
+        self._euclidean: dict[int, core.EuclideanSearch] = {}
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
@@ -173,8 +176,8 @@ class ExactEngine:
             yhat: predictions, (B, d).
             options: how they were projected.
         """
-        if options.tie == "least_norm":
-            return FaceJacobian(instance, solved, yhat, options.weights)
+        if options.norm == "l2" or options.tie == "least_norm":
+            return FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
         return FactoredJacobian(instance, solved, self.data.outputs)
 
     def _clip_free(self, z: Array, options: SearchOptions) -> tuple[Array, Array, Array]:
@@ -187,7 +190,7 @@ class ExactEngine:
             inside = np.clip(z[:, j], column.lower, column.upper)
             moved = np.abs(inside - z[:, j])
             far = moved > options.tolerance * np.maximum(1.0, np.abs(inside))
-            distance += np.where(far, options.weights[j] * moved, 0.0)
+            distance += options.sum_of(np.where(far, options.weights[j] * moved, 0.0)[:, None])
             z[:, j] = np.where(far, inside, z[:, j])
             status[far] = SOLVED
             follows[:, j] = ~far
@@ -210,27 +213,21 @@ class ExactEngine:
             np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
             weights if whole else np.ascontiguousarray(weights[component.outputs]),
         )
-        self.searches[index].project(
-            *(*arguments, options.node_limit, options.tolerance, options.lost),
+        limits = (
+            *(options.node_limit, options.tolerance, options.lost),
             inf if options.time_limit is None else options.time_limit,
             1 if size <= FEW else workers_of(options.threads),
             options.threads is not None,
-            *(out, detail if detailed else None),
         )
         unproved = None
-        if options.tie == "least_norm":
-            from gdpnet.kernels import DONE, least_norm
-
-            unproved = np.zeros(size, dtype=np.bool_)
-            samples = np.flatnonzero((out.status == SOLVED) & (out.distance > 0.0))
-            nodes, flag = least_norm(
-                *(component.prepared, component.logic, *arguments),
-                *(samples, out.z, out.assignment, out.distance, options.node_limit),
-            )
-            out.nodes[samples] += nodes
-            unproved[samples] = flag != DONE
+        if options.norm == "l2":
+            self._euclidean_of(index).project(*arguments, *limits, out)
+        else:
+            self.searches[index].project(*arguments, *limits, out, detail if detailed else None)
+            if options.tie == "least_norm":
+                unproved = self._settle_ties(index, arguments, options, out)
         if discrete:  # what passed as a whole number, and was none, has moved
-            away = np.abs(arguments[3] - yhat) @ arguments[4]
+            away = options.sum_of(np.abs(arguments[3] - yhat) * arguments[4])
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
             out.status[shifted] = SOLVED
             out.distance[shifted] = out.bound[shifted] = away[shifted]
@@ -244,6 +241,30 @@ class ExactEngine:
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]
         return out, detail, unproved
+
+    def _settle_ties(
+        self, index: int, arguments: tuple[Array, ...], options: SearchOptions, out: Output
+    ) -> Array:
+        """Of all nearest points the one of least norm; returns where that is not proved."""
+        if index not in self._ties:
+            self._ties[index] = core.LeastNorm(self.components[index].native)
+        samples = np.flatnonzero((out.status == SOLVED) & (out.distance > 0.0))
+        nodes = np.zeros(len(samples), dtype=np.int64)
+        ties = np.zeros(len(samples), dtype=np.int8)
+        self._ties[index].settle(
+            *(*arguments, samples, out.z, out.assignment, out.distance, options.node_limit),
+            inf if options.time_limit is None else options.time_limit,
+            *(workers_of(options.threads), options.threads is not None, nodes, ties),
+        )
+        out.nodes[samples] += nodes
+        unproved = np.zeros(len(out.status), dtype=np.bool_)
+        unproved[samples] = ties != 0
+        return unproved
+
+    def _euclidean_of(self, index: int) -> core.EuclideanSearch:
+        if index not in self._euclidean:
+            self._euclidean[index] = core.EuclideanSearch(self.components[index].native)
+        return self._euclidean[index]
 
 
 # Which outcome a sample has when its components differ.
