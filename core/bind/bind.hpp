@@ -7,6 +7,7 @@ namespace gdpnet::bind {
 
 void bind_build(nanobind::module_& module);
 void bind_cpu(nanobind::module_& module);
+void bind_checks(nanobind::module_& module);
 void bind_component(nanobind::module_& module);
 void bind_tape(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);

@@ -12,6 +12,7 @@ NB_MODULE(GDPNET_MODULE, module) {
     nanobind::set_leak_warnings(false);
     bind_build(module);
     bind_cpu(module);
+    bind_checks(module);
     bind_component(module);
     bind_tape(module);
     bind_judge(module);

@@ -57,22 +57,23 @@ if TYPE_CHECKING:
     from gdpnet.core._native import NUMERICAL as NUMERICAL
     from gdpnet.core._native import OPERATIONS as OPERATIONS
     from gdpnet.core._native import SOLVED as SOLVED
+    from gdpnet.core._native import TIGHT as TIGHT
     from gdpnet.core._native import VERSION as VERSION
     from gdpnet.core._native import Band as Band
     from gdpnet.core._native import BandSolver as BandSolver
     from gdpnet.core._native import BlockPart as BlockPart
     from gdpnet.core._native import Component as Component
+    from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Extended as Extended
     from gdpnet.core._native import ExtendedSources as ExtendedSources
     from gdpnet.core._native import ExtendedTables as ExtendedTables
-    from gdpnet.core._native import TIGHT as TIGHT
-    from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Judge as Judge
     from gdpnet.core._native import LeastNorm as LeastNorm
     from gdpnet.core._native import Logic as Logic
     from gdpnet.core._native import Rows as Rows
     from gdpnet.core._native import Search as Search
     from gdpnet.core._native import Tape as Tape
+    from gdpnet.core._native import all_finite as all_finite
     from gdpnet.core._native import cpu_variant as cpu_variant
     from gdpnet.core._native import cpu_variants as cpu_variants
     from gdpnet.core._native import use_cpu_variant as use_cpu_variant

@@ -16,6 +16,9 @@ def cpu_variant() -> str:
 def use_cpu_variant(name: str) -> None:
     """Takes one of the variants; ValueError where it cannot be had."""
 
+def all_finite(array: numpy.typing.NDArray) -> bool:
+    """Whether all entries are finite numbers."""
+
 class Rows:
     """Rows of a component, scaled by powers of two; see component.hpp."""
 
@@ -80,6 +83,35 @@ def vjp_vertex(component: Component, varying: numpy.typing.NDArray, detail: obje
     """
     Gradients of projections, from their final dictionaries; see vertex.hpp.
     """
+
+class LeastNorm:
+    """
+    Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.
+    """
+
+    def __init__(self, component: Component) -> None: ...
+
+    def settle(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, samples: numpy.typing.NDArray, z: numpy.typing.NDArray, assignment: numpy.typing.NDArray, distance: numpy.typing.NDArray, node_limit: int, time_limit: float, threads: int, chosen: bool, nodes: numpy.typing.NDArray, ties: numpy.typing.NDArray) -> None:
+        """
+        Moves the nearest points of some samples; writes quadratic programs and what became of each.
+        """
+
+class EuclideanSearch:
+    """Euclidean projections of one component; see euclidean.hpp."""
+
+    def __init__(self, component: Component) -> None: ...
+
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object) -> None:
+        """
+        Projects a batch: writes the arrays of an `Output`, distances and bounds squared.
+        """
+
+def vjp_face(component: Component, kinks: bool, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, assignment: numpy.typing.NDArray, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
+    """
+    Adds the gradients of points that are nearest in l2 within a face; see face.hpp.
+    """
+
+TIGHT: float = ...
 
 NO_BLOCK: int = ...
 

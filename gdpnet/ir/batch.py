@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from gdpnet import core
 from gdpnet.errors import InputError
 
 # Kinds of devices that know no float64.
@@ -205,6 +205,15 @@ def as_array(value: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray(value.numpy())
 
 
+if core.AVAILABLE:
+    all_finite = core.all_finite
+else:
+
+    def all_finite(array: np.ndarray) -> bool:
+        """Whether all entries are finite numbers."""
+        return bool(np.isfinite(array).all())
+
+
 # Types that numpy has too.
 _SHARED = (torch.float32, torch.float64)
 
@@ -236,21 +245,23 @@ def read_arrays(
         and (size := yhat.shape)[1] == len(output_names)
         and x.shape == (size[0], len(input_names))
     ):
-        inputs = x.numpy(force=True).astype(np.float64, "C")
-        predictions = yhat.numpy(force=True).astype(np.float64, "C")
+        # As `numpy(force=True)`, which takes half as long again.
+        inputs = (x.detach() if x.requires_grad else x).numpy().astype(np.float64, "C")
+        given = yhat.detach() if yhat.requires_grad else yhat
+        predictions = given.numpy().astype(np.float64, "C")
         origin = Origin(size[:1], yhat.dtype)
     else:
         batch = as_batch(x, yhat, input_names, output_names, y_name="yhat", finite=False)
         inputs, predictions = as_array(batch.x).copy(), as_array(batch.y).copy()
         origin = batch.origin
-    # A sum of squares is cheaper than a mask, and finite only if all its terms are.
-    if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
+    if all_finite(inputs) and all_finite(predictions):
         return inputs, predictions, np.zeros(len(predictions), dtype=bool), origin
     if not mark:
         hint = " Mend them, or pass on_invalid='mark' to have only those rows marked."
         refuse_nonfinite(torch.from_numpy(inputs), "x", hint)
         refuse_nonfinite(torch.from_numpy(predictions), "yhat", hint)
-    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+    good = np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1)
+    invalid = np.logical_not(good)
     inputs = np.where(invalid[:, None], 0.0, inputs)
     predictions = np.where(invalid[:, None], 0.0, predictions)
     return inputs, predictions, invalid, origin

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import gdpnet
-from gdpnet import core
 from gdpnet.ir import tolerances
 from gdpnet.ir.tolerances import TOLERANCES
 

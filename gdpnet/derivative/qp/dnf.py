@@ -52,11 +52,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet import core
+from gdpnet.core import SOLVED
 from gdpnet.derivative.qp.choices import choices
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.core import SOLVED
 from gdpnet.solve.base import Array, Gradients
 from gdpnet.solve.exact.arrays import Component
 from gdpnet.solve.exact.backend import engine_of

@@ -126,8 +126,7 @@ class Exact(Backend):
         linearisation = self.search(request)
         engine, instance = linearisation.engine, linearisation.instance
         solved, d = linearisation.solved, request.yhat.shape[1]
-        solver = np.empty(len(solved.z), dtype=np.int8)
-        solver.fill(1)
+        finished = np.ones(len(solved.z), np.int8)
         answer = Answer(
             solved.z[:, :d],
             _STATUS.take(solved.status),
@@ -135,13 +134,13 @@ class Exact(Backend):
             solved.assignment,
             instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
             solved.nodes,
-            solver,
+            finished,
             _SOLVERS,
             solved.z[:, d:],
             linearisation,
         )
         rest = _OPEN.take(solved.status)
-        if np.count_nonzero(rest):
+        if np.count_nonzero(rest):  # in a third of the time of any()
             answer, rest = self._finish(request, answer, linearisation, started)
         if solved.unproved is not None:
             return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))
