@@ -79,7 +79,7 @@ $(CORE): $(SOURCES) | $(DEMO)
 
 core-test: $(CORE)
 	@[ -f $(BUILD)/CMakeCache.txt ] || $(INSTALL)
-	$(CMAKE) -B $(BUILD) -DGDPNET_TESTS=ON > $(BUILD)/configured.log
+	$(CMAKE) -S core -B $(BUILD) -DGDPNET_TESTS=ON > $(BUILD)/configured.log
 	$(CMAKE) --build $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 
