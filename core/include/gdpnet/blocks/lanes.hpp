@@ -93,6 +93,13 @@ struct Lanes {
     // The smaller and the larger of two; the first if the second is NaN.
     friend Lanes least(Lanes a, Lanes b) { return where_less(b, a, b, a); }
     friend Lanes most(Lanes a, Lanes b) { return where_less(a, b, b, a); }
+
+    // Whether all are 0; NaN is not.
+    friend bool all_zero(Lanes a) {
+        bool zero = true;
+        for (int l = 0; l < N; ++l) zero = zero && a.get(l) == 0.0;
+        return zero;
+    }
 };
 
 }  // namespace gdpnet::blocks

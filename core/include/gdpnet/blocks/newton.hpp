@@ -111,9 +111,11 @@ inline void factor_all(const Shape& shape, double eps, double stiffest, Work<N>&
             Lanes<N>* inverse = work.inverse + copy * square;
             write_matrix(shape, copy, eps, stiffest, work);
             invert(work.factor, width, eps, inverse);
+            work.idle[copy] = 0;
             if (stiffest < kAnyStiffness) {
                 const Lanes<N> part = takes_part(shape, copy, work);
                 for (Index i = 0; i < square; ++i) inverse[i] = where_less(Lanes<N>(0.0), part, inverse[i], 0.0);
+                work.idle[copy] = all_zero(part);
             }
         }
         for (Index i = 0; i < width; ++i) {
@@ -148,7 +150,7 @@ inline void solve_all(const Shape& shape, Work<N>& work) {
         Lanes<N>* pull = work.pull + c * width;
         for (Index i = 0; i < width; ++i) pull[i] = work.d_sums[c * width + i];
         for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy)
-            add_product(work.inverse + copy * square, width, work.right + copy * width, pull);
+            if (!work.idle[copy]) add_product(work.inverse + copy * square, width, work.right + copy * width, pull);
         add_product(work.block + c * square, width, pull, work.d_shared);
     }
     work.d_shared[fixed] = 0.0;
@@ -166,7 +168,7 @@ inline void solve_all(const Shape& shape, Work<N>& work) {
                 work.rest[k] = work.right[copy * width + k] - d_sums[k];
                 d_x[k] = 0.0;
             }
-            add_product(work.inverse + copy * square, width, work.rest, d_x);
+            if (!work.idle[copy]) add_product(work.inverse + copy * square, width, work.rest, d_x);
         }
     }
 }

@@ -42,6 +42,16 @@ struct Work {
     Lanes<N>* vector;          // (D,)
     Lanes<N>* rest;            // (D,)
 
+    // Of the derivative, in memory that only steps need: 1 for what is tight, and by how much it holds.
+    Lanes<N>* tight_sign;  // (copies, D), instead of per_lower
+    Lanes<N>* stiff_sign;  // (copies, D), instead of aim_lower
+    Lanes<N>* tight;       // (places,), instead of per_multiplier
+    Lanes<N>* stiff;       // (places,), instead of activity
+
+    Index* idle;          // (copies,): 1 for those that take part in the equations of no lane
+    Index* holding;       // (places,): of the rows that hold something in some lane, copy by copy
+    Index* last_holding;  // (copies,): where those of a copy end
+
     Lanes<N> gap;      // mean product of slacks and multipliers
     Lanes<N> missing;  // what is left of the linear equations' residual at the start
     Lanes<N> length;   // of the step
@@ -72,6 +82,18 @@ Index lay_out(const Shape& shape, Lanes<N>* memory, Work<N>& work) {
     room(work.unit, shape.lines);
     room(work.inverse, copies * width);
     room(work.block, blocks * width);
+    work.tight_sign = work.per_lower;
+    work.stiff_sign = work.aim_lower;
+    work.tight = work.per_multiplier;
+    work.stiff = work.activity;
+    const auto indices = [&](Index*& array, Index count) {
+        Lanes<N>* place;
+        room(place, (count + N - 1) / N);
+        array = reinterpret_cast<Index*>(place);
+    };
+    indices(work.idle, shape.copies);
+    indices(work.holding, shape.places);
+    indices(work.last_holding, shape.copies);
     return taken;
 }
 
