@@ -18,6 +18,7 @@ namespace gdpnet::blocks {
 // How an iteration went.
 template <int N>
 struct Hold {
+    Lanes<N> least;    // below which no change is worth measuring against
     Lanes<N> going;    // 0 for lanes that are done
     Lanes<N> given;    // how far what is tight gives way
     Lanes<N> largest;  // the largest change, its measure
@@ -77,9 +78,9 @@ inline void write_holds(const Shape& shape, double eps, double share, Work<N>& w
 // Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure. What lanes
 // have that are done must not depend on those beside them: it stays.
 template <int N>
-inline void raise_holds(const Shape& shape, double share, Work<N>& work, Hold<N>& state) {
+inline void raise_holds(const Shape& shape, Work<N>& work, Hold<N>& state) {
     const Lanes<N> going = state.going, none = 0.0;
-    Lanes<N> given = 0.0, largest = kTiny + share;
+    Lanes<N> given = 0.0, largest = state.least;
     Index h = 0;
     for (Index copy = 0; copy < shape.copies; ++copy) {
         if (work.idle[copy]) continue;
@@ -107,18 +108,20 @@ inline void raise_holds(const Shape& shape, double share, Work<N>& work, Hold<N>
 }
 
 // Solves with what is tight held in place; `d_multiplier` becomes the rows' part. Given are the
-// matrices, and in `vector` what the multipliers of the sums must add up to.
+// matrices, and in `vector` what the multipliers of the sums must add up to; `measure` is the least that
+// changes are measured against.
 template <int N>
-inline void hold(const Shape& shape, double eps, double share, Work<N>& work) {
+inline void hold(const Shape& shape, double eps, double share, Lanes<N> measure, Work<N>& work) {
     for (Index i = 0; i < shape.copies * shape.width; ++i) work.d_lower[i] = 0.0;
     for (Index e = 0; e < shape.places; ++e) work.d_multiplier[e] = 0.0;
     Hold<N> state;
+    state.least = measure;
     state.going = 1.0;
     bool still = false;
     for (Index round = 0; round < kHolds && !still; ++round) {
         write_holds(shape, eps, share, work);
         solve_all(shape, work);
-        raise_holds(shape, share, work, state);
+        raise_holds(shape, work, state);
         still = true;
         for (int lane = 0; lane < N; ++lane) {
             if (!(state.given.get(lane) > kHeld * state.largest.get(lane)))
@@ -186,7 +189,7 @@ void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoin
         for (Index j = 0; j < shape.width; ++j) work.vector[j] = cost<N>(shape, batch, j);
         factor_all(shape, batch.eps, kStiffest * batch.eps, work);
         list_holding(shape, batch.eps, work);
-        hold(shape, batch.eps, 1.0, work);
+        hold(shape, batch.eps, 1.0, Lanes<N>(1.0), work);
         for (Index e = 0; e < shape.places; ++e) work.aim[e] = work.d_multiplier[e];
         for (int lane = 0; lane < N; ++lane) {
             const Index s = batch.samples[lane < own ? first + lane : last - 1];
@@ -196,7 +199,11 @@ void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoin
                 work.vector[d + j].set(lane, -slope);
             }
         }
-        hold(shape, batch.eps, 0.0, work);
+        // Where rows hold all that the gradient pulls at, nothing changes but by rounding: that is not to
+        // be measured against itself, but against what the gradient would do to the stiffness alone.
+        Lanes<N> measure = kTiny;
+        for (Index j = 0; j < 2 * d; ++j) measure = most(measure, work.vector[j] / (kStiffest * batch.eps));
+        hold(shape, batch.eps, 0.0, measure, work);
         for (int lane = 0; lane < own; ++lane)
             add_gradients(shape, batch, work, lane, batch.samples[first + lane], adjoints);
     }
