@@ -1,10 +1,10 @@
 """The border to the compiled core: arrays in, arrays out.
 
-Other rooms take from here what they need. Nothing below knows of rules, of torch or of Pyomo; what is
-in `core/` at the top of the repository is compiled into `gdpnet.core._native`.
+Other rooms take from here what they need. Nothing below knows of rules, of torch or of Pyomo; what
+is in `core/` at the top of the repository is compiled into `gdpnet.core._native`.
 
-Some parts are compiled for several CPUs, and the widest that the CPU at hand has is used: `VARIANT`.
-The environment variable `GDPNET_CPU` forces one of them. Answers are the same in all of them.
+Some parts are compiled for several CPUs, and the widest that the CPU at hand has is used:
+`VARIANT`. The environment variable `GDPNET_CPU` forces one of them. Answers are the same in all.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ for problem in PROBLEMS:
         yhat = problem.yhat.clone().requires_grad_()
         options = {} if relaxation is None else {"relaxation": relaxation, "forward": "qp"}
         try:
-            p = gdpnet.project(problem.rules(), yhat, problem.x, gradient=gdpnet.QP(1e-2), **options)
+            p = gdpnet.project(problem.rules(), yhat, problem.x, gradient="qp", **options)
         except gdpnet.errors.GdpnetError:  # no relaxation without bounds
             continue
         slope = torch.cos(torch.arange(p.y.numel(), dtype=p.y.dtype)).reshape(p.y.shape)
