@@ -188,9 +188,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer samples")
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
-    start = time.perf_counter()
-    gdpnet.warmup()
-    print(f"compiling or loading the kernels: {time.perf_counter() - start:.1f} s")
     cooling()
     growth(quick)
     large(quick)

@@ -195,7 +195,6 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
-    gdpnet.warmup()
     task = Task(load_model(MODELS / "cooling"))
     methods(task, 40 if arguments.quick else 200)
     sizes(task)

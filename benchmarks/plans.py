@@ -231,7 +231,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the tables to this file as well")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    gdpnet.warmup()
     problems: list[Callable[[], Problem]] = [
         lambda: cooling("iid"),
         lambda: cooling("ood"),

@@ -130,7 +130,6 @@ def main() -> int:
     store = parser.parse_args().store
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
-    gdpnet.warmup()
     measured = pairs()
     now = ratios(measured)
     if store:

@@ -249,7 +249,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the tables to this file as well")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    gdpnet.warmup()
     for batch in (256,) if arguments.quick else (256, 4096):
         solvers(batch)
     compiling()

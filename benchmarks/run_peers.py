@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-THREADS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
+THREADS = ("OMP", "MKL", "OPENBLAS")
 
 BATCHES = {"cooling": (256, 1, 4096)}
 FEW = ("stress", "random", "groups")  # these have batches of 64
@@ -84,13 +84,10 @@ def main() -> None:
     from peers.judge import Judge, broken_of_many
     from peers.registry import ENTRIES
 
-    import gdpnet
-
     folder: Path = arguments.out
     kept = folder / "cells"
     kept.mkdir(parents=True, exist_ok=True)
     about = report.machine()
-    gdpnet.warmup()
     interpreters = _interpreters(arguments.python, {entry.module for entry in ENTRIES.values()})
     titles = [t for t in ENTRIES if not arguments.only or any(name in t for name in arguments.only)]
     budget = QUICK if arguments.quick else FULL

@@ -100,7 +100,7 @@ class RuleModel(Rules):
         for column, rule in enumerate(self.data.rules):
             for condition in self.data.clauses[rule.clause].conditions:
                 rules[:, column] &= hold[:, condition]
-        return batch.restore(rules)
+        return batch.origin.restore(rules)
 
     def satisfied(self, y: Any, x: Any = None, tol: float = TOLERANCES.satisfied) -> torch.Tensor:
         """Whether active rules, propositions, global constraints and bounds hold together.
@@ -118,7 +118,7 @@ class RuleModel(Rules):
         if not (isinstance(tol, Real) and tol >= 0 and math.isfinite(tol)):
             raise InputError(f"tol: expected a finite number >= 0, got {tol!r}.")
         batch = self._batch(x, y)
-        return batch.restore(existence.satisfied(self, batch, tol))
+        return batch.origin.restore(existence.satisfied(self, batch, tol))
 
     def violation(self, y: Any, x: Any = None) -> torch.Tensor:
         """How far each rule is from holding.
@@ -161,7 +161,9 @@ class RuleModel(Rules):
         """
         batch = self._batch(x, y)
         each, globally = existence.measure(self, batch)
-        return batch.restore(each, batch.dtype), batch.restore(globally, batch.dtype)
+        return batch.origin.restore(each, batch.origin.dtype), batch.origin.restore(
+            globally, batch.origin.dtype
+        )
 
     def explain(
         self, yhat: Any, x: Any = None, weights: Any = None
@@ -207,7 +209,7 @@ class RuleModel(Rules):
         batch = as_batch(x, None, self.input_names, self.output_names, inputs_only=True)
         flat = batch.x if self.input_names else batch.x.reshape(1, 0)
         found = contradiction.explain_all(self, flat)
-        return found if len(batch.shape) and self.input_names else found[0]
+        return found if len(batch.origin.shape) and self.input_names else found[0]
 
     def _batch(self, x: Any, y: Any) -> Batch:
         return as_batch(x, y, self.input_names, self.output_names, on_device=True)

@@ -43,7 +43,7 @@ def run(code: str) -> None:
 def test_import_needs_torch_and_numpy_only() -> None:
     run("""
 import sys, gdpnet
-late = {"pyomo", "scipy", "networkx", "numba", "highspy", "gurobipy", "matplotlib", "pandas",
+late = {"pyomo", "scipy", "networkx", "highspy", "gurobipy", "matplotlib", "pandas",
         "typer", "rich", "torchmetrics"} & set(sys.modules)
 assert not late, late
 assert {"plan", "plot", "proof", "study", "convexify", "testing"} <= set(dir(gdpnet))

@@ -13,7 +13,11 @@ import typer
 from rich.console import Console
 
 Model = Annotated[
-    Path, typer.Argument(help="A .py file, or a folder with model.py, that defines build().")
+    Path,
+    typer.Argument(
+        help="A .py file, or a folder with model.py, that defines build(); "
+        "or a model that comes with gdpnet: cooling, pbmc, stress, toy."
+    ),
 ]
 
 Split = Annotated[

@@ -14,14 +14,13 @@ from rich.table import Table
 from gdpnet.cli._common import make_console, version_of
 from gdpnet.errors import SolverError
 
-# Distribution names; without gurobipy and numba the library's core works, without numba slowly.
+# Distribution names; without gurobipy all works.
 _PACKAGES = (
     "gdpnet",
     "pyomo",
     "torch",
     "numpy",
     "scipy",
-    "numba",
     "highspy",
     "gurobipy",
     "networkx",
@@ -29,7 +28,6 @@ _PACKAGES = (
 # What stands in for a package that may be missing.
 _INSTEAD = {
     "gurobipy": "; pip install 'gdpnet[gurobi]' brings it, HiGHS does without",
-    "numba": "; HiGHS does the exact engine's work, slowly",
 }
 
 
@@ -41,26 +39,30 @@ class Check:
         name: What was looked at.
         ok: Whether it works.
         detail: The version, what a licence allows, or what is wrong and what to do.
-        core: Whether gdpnet is of no use without it.
+        needed: Whether gdpnet is of no use without it.
     """
 
     name: str
     ok: bool
     detail: str
-    core: bool = True
+    needed: bool = True
 
 
 def doctor() -> None:
-    """Versions, solvers and what their licences allow, threads. Exit code 1 if the core fails."""
+    """Versions, the compiled core, solvers and what their licences allow, threads.
+
+    Exit code 1 if something fails that gdpnet cannot do without.
+    """
     console = make_console()
     console.print(f"Python {platform.python_version()}, {escape(platform.platform())}")
-    checks = [*_check_packages(), _check_highs(), _check_gurobi(), _check_threads()]
+    solvers = [_check_core(), _check_highs(), _check_gurobi()]
+    checks = [*_check_packages(), *solvers, _check_threads()]
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
-        mark = "[green]ok[/]" if check.ok else "[red]fails[/]" if check.core else "[yellow]no[/]"
+        mark = "[green]ok[/]" if check.ok else "[red]fails[/]" if check.needed else "[yellow]no[/]"
         table.add_row(mark, escape(check.name), escape(check.detail))
     console.print(table)
-    broken = [check.name for check in checks if check.core and not check.ok]
+    broken = [check.name for check in checks if check.needed and not check.ok]
     if broken:
         console.print(f"gdpnet cannot work here: {escape(', '.join(broken))}.", style="red")
         raise typer.Exit(1)
@@ -70,16 +72,64 @@ def doctor() -> None:
 def _check_packages() -> list[Check]:
     checks = []
     for name in _PACKAGES:
-        core = name not in _INSTEAD
+        needed = name not in _INSTEAD
         try:
             importlib.import_module("pyomo.environ" if name == "pyomo" else name)
         except Exception as error:  # a broken binary wheel raises more than ImportError
             reason = f"{type(error).__name__}: {error}"
             instead = _INSTEAD.get(name, "")
-            checks.append(Check(name, False, f"cannot be imported ({reason}){instead}", core))
+            checks.append(Check(name, False, f"cannot be imported ({reason}){instead}", needed))
         else:
-            checks.append(Check(name, True, version_of(name) or "version unknown", core))
+            checks.append(Check(name, True, version_of(name) or "version unknown", needed))
     return checks
+
+
+def _check_core() -> Check:
+    """What the compiled core says of itself, and the nearest point to 4.5 outside of (3, 7)."""
+    name = "compiled core"
+    try:
+        from gdpnet import core
+    except Exception:  # told above already: it comes with the package
+        return Check(name, False, "gdpnet cannot be imported", needed=False)
+    if not core.AVAILABLE:
+        instead = "HiGHS does the exact engine's work, slowly"
+        wrong = core.WHY_MISSING.removeprefix("The compiled core ")
+        return Check(name, False, f"{wrong}; {instead}", needed=False)
+    variant = getattr(core, "VARIANT", None)
+    told = f"{core.VERSION}, by {core.COMPILER}" + (f", for {variant}" if variant else "")
+    try:
+        found = _project_one()
+    except Exception as error:
+        return Check(name, False, f"{told}; {type(error).__name__}: {error}")
+    if abs(found - 3) > 1e-9:
+        return Check(name, False, f"{told}; 3 is the nearest point to 4.5, but it says {found}")
+    old = core.out_of_date()
+    return Check(name, old is None, f"{told}; {old}" if old else f"{told}; projects", needed=False)
+
+
+def _project_one() -> float:
+    import torch
+
+    from gdpnet import RuleModel, project
+    from gdpnet.ir.data import Boolean, Clause, Column, Row, Rule, RuleData
+    from gdpnet.ir.linear import Coefficient
+
+    y = ((0, Coefficient(1.0)),)
+    minus_y = ((0, Coefficient(-1.0)),)
+    data = RuleData(
+        inputs=(),
+        input_bounds=(),
+        outputs=1,
+        columns=(Column("y", 0.0, 10.0),),
+        rows=(Row("low", y, Coefficient(3.0)), Row("high", minus_y, Coefficient(-7.0))),
+        global_rows=(),
+        booleans=(Boolean("low", (0,)), Boolean("high", (1,))),
+        clauses=(Clause("gap", (1, 2)),),
+        rules=(Rule("gap", 0, (0, 1)),),
+        conditions=(),
+    )
+    yhat = torch.full((1, 1), 4.5, dtype=torch.float64)
+    return float(project(RuleModel.from_data(data), yhat, solver="exact").y)
 
 
 def _check_highs() -> Check:
@@ -107,11 +157,11 @@ def _check_gurobi() -> Check:
     try:
         from gdpnet.lp import gurobi
 
-        return Check("Gurobi", True, f"solves; {gurobi.licence()}", core=False)
+        return Check("Gurobi", True, f"solves; {gurobi.licence()}", needed=False)
     except SolverError as error:
-        return Check("Gurobi", False, str(error), core=False)
+        return Check("Gurobi", False, str(error), needed=False)
     except Exception as error:  # a broken binary wheel raises more than ImportError
-        return Check("Gurobi", False, f"{type(error).__name__}: {error}", core=False)
+        return Check("Gurobi", False, f"{type(error).__name__}: {error}", needed=False)
 
 
 def _check_threads() -> Check:
@@ -120,6 +170,6 @@ def _check_threads() -> Check:
 
         from gdpnet.threads import cores, workers_of
     except Exception:  # told above already
-        return Check("threads", True, f"{os.cpu_count() or 1} cores", core=False)
+        return Check("threads", True, f"{os.cpu_count() or 1} cores", needed=False)
     told = f"{cores()} cores, torch uses {torch.get_num_threads()}, gdpnet {workers_of(None)}"
-    return Check("threads", True, told, core=False)
+    return Check("threads", True, told, needed=False)

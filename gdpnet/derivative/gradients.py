@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
 from gdpnet.ir.rules import Rules
@@ -53,6 +53,9 @@ class Sensitivity(ABC):
                 "has none. Use gradient='straight_through' or another solver."
             )
 
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where it cannot be had of projections in a norm."""
+
 
 @dataclass(frozen=True)
 class Vertex(Sensitivity):
@@ -60,6 +63,8 @@ class Vertex(Sensitivity):
 
     The identity where an output follows its prediction, minus the tableau where tight rows
     determine it, zero where it rests on a bound. Outputs that rules hold in place get no gradient.
+    With norm="l2" it is the orthogonal projector, in the weighted metric, onto the face on which
+    the point lies.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch
@@ -119,12 +124,18 @@ class QP(Sensitivity):
 
     def refuse(self, backend: Backend) -> None:
         """Raise where it cannot be had: the regularised program has kernels of its own."""
-        if not kernels.AVAILABLE:
-            raise SolverError(
-                f"gradient: {self!r} needs numba, which is not installed. Install it, or use "
-                "gradient='auto' or 'straight_through'."
-            )
+        reason = core.unavailable(f"gradient: {self!r}", "gradient='auto' or 'straight_through'")
+        if reason:
+            raise SolverError(reason)
         super().refuse(backend)
+
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where the norm is another: the regularised program is that of l1."""
+        if norm != "l1":
+            raise InputError(
+                f"gradient: {self!r} is known for norm='l1' only, got norm={norm!r}. Use "
+                "gradient='vertex', 'auto' or 'straight_through'."
+            )
 
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
@@ -200,6 +211,11 @@ class Mixed(Sensitivity):
         """Raise where one of the two cannot be had."""
         self.first.refuse(backend)
         self.second.refuse(backend)
+
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where one of the two cannot be had."""
+        self.first.refuse_norm(norm)
+        self.second.refuse_norm(norm)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""

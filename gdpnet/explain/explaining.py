@@ -11,6 +11,7 @@ import numpy as np
 from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
+from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import Projection, contradiction, project
@@ -35,13 +36,13 @@ class _Teller:
     def __init__(self, rules: Rules, p: Projection, weights: np.ndarray) -> None:
         self.rules = rules
         self.weights = weights
-        batch, answer = p.batch, p.answer
-        self.x = batch.x.detach()
-        self.yhat = batch.y.detach().cpu().numpy()
+        answer = p.answer
+        batch = Batch.of_arrays(p.request.x, p.request.yhat)
+        self.x, self.yhat = batch.x, p.request.yhat
         self.y = answer.y  # before it was rounded to the caller's type
         self.distance = p.distance.reshape(-1).tolist()
         self.status = [Status(code) for code in answer.status.tolist()]
-        self.tolerance = TOLERANCES.of(batch.dtype)
+        self.tolerance = TOLERANCES.of(p.origin.dtype)
         self.violation = existence.measure(rules, batch)[0].tolist()
         self.disjunct = answer.disjunct(rules)
         self.active = answer.active

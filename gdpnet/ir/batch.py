@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from gdpnet import core
 from gdpnet.errors import InputError
 
 # Kinds of devices that know no float64.
 _WITHOUT_FLOAT64 = ("mps",)
 
 
-class Batch(NamedTuple):
-    """Inputs and outputs of a batch.
+class Origin(NamedTuple):
+    """Where arguments came from and results go back to.
 
     Attributes:
-        x: `batch x p`, float64.
-        y: `batch x d`, float64.
         shape: leading shape the caller used.
         dtype: type of the caller's y (of x where there is no y).
-        device: where the caller's y is (x where there is no y); None where x and y above are.
+        device: where the caller's y is (x where there is no y); None where work is done.
     """
 
-    x: torch.Tensor
-    y: torch.Tensor
     shape: torch.Size
     dtype: torch.dtype
     device: torch.device | None = None
-
-    @staticmethod
-    def of_arrays(x: np.ndarray, y: np.ndarray) -> Batch:
-        """A flat batch of float64 arrays that were checked before."""
-        return Batch(torch.from_numpy(x), torch.from_numpy(y), torch.Size([len(y)]), torch.float64)
 
     def restore(self, value: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A result, `batch x ...`, in the caller's leading shape; else as `put`."""
@@ -56,6 +47,26 @@ class Batch(NamedTuple):
         if dtype is None and value.dtype is torch.float64 and not knows_float64(self.device):
             dtype = torch.float32
         return (value if dtype is None else value.type(dtype)).to(self.device)
+
+
+class Batch(NamedTuple):
+    """Inputs and outputs of a batch.
+
+    Attributes:
+        x: `batch x p`, float64.
+        y: `batch x d`, float64.
+        origin: what the caller gave.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    origin: Origin
+
+    @staticmethod
+    def of_arrays(x: np.ndarray, y: np.ndarray) -> Batch:
+        """A flat batch of float64 arrays that were checked before."""
+        origin = Origin(torch.Size([len(y)]), torch.float64)
+        return Batch(torch.from_numpy(x), torch.from_numpy(y), origin)
 
 
 def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
@@ -160,7 +171,7 @@ def as_batch(
     if finite:
         refuse_nonfinite(flat_x, "x")
         refuse_nonfinite(flat_y, y_name)
-    return Batch(flat_x, flat_y, shape, dtype, device)
+    return Batch(flat_x, flat_y, Origin(shape, dtype, device))
 
 
 def _to_work_on(value: torch.Tensor, on_device: bool) -> tuple[torch.Tensor, torch.device | None]:
@@ -194,26 +205,66 @@ def as_array(value: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray(value.numpy())
 
 
-def arrays_of(batch: Batch, mark: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs, predictions, and which of them are no finite numbers (those become 0).
+if core.AVAILABLE:
+    all_finite = core.all_finite
+else:
+
+    def all_finite(array: np.ndarray) -> bool:
+        """Whether all entries are finite numbers."""
+        return bool(np.isfinite(array).all())
+
+
+# Types that numpy has too.
+_SHARED = (torch.float32, torch.float64)
+
+
+def read_arrays(
+    yhat: Any, x: Any, input_names: Sequence[str], output_names: Sequence[str], mark: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Origin]:
+    """Inputs, predictions, which of them are no finite numbers (those become 0), and the origin.
+
+    The arrays are copies: what is asked for later must not see what the caller writes into his own.
 
     Args:
-        batch: on the CPU.
-        mark: whether such samples are marked, else they raise.
+        yhat: predictions, `... x d`.
+        x: inputs, `... x p`, or `p` for all samples; None where there are none.
+        input_names: names of the columns of x.
+        output_names: names of the columns of yhat.
+        mark: whether samples with NaN or infinity are marked, else they raise.
     """
-    # Copies: what is asked for later must not see what the caller writes into his own arrays.
-    inputs, predictions = as_array(batch.x).copy(), as_array(batch.y).copy()
-    # A sum of squares is cheaper than a mask, and finite only if all its terms are.
-    if math.isfinite(np.vdot(inputs, inputs) + np.vdot(predictions, predictions)):
-        return inputs, predictions, np.zeros(len(predictions), dtype=bool)
+    if (
+        # What networks return: nothing to convert, a third of the time of the general way.
+        isinstance(yhat, torch.Tensor)
+        and isinstance(x, torch.Tensor)
+        and yhat.is_cpu
+        and x.is_cpu
+        and yhat.dtype in _SHARED
+        and x.dtype in _SHARED
+        and yhat.ndim == 2
+        and x.ndim == 2
+        and (size := yhat.shape)[1] == len(output_names)
+        and x.shape == (size[0], len(input_names))
+    ):
+        # As `numpy(force=True)`, which takes half as long again.
+        inputs = (x.detach() if x.requires_grad else x).numpy().astype(np.float64, "C")
+        given = yhat.detach() if yhat.requires_grad else yhat
+        predictions = given.numpy().astype(np.float64, "C")
+        origin = Origin(size[:1], yhat.dtype)
+    else:
+        batch = as_batch(x, yhat, input_names, output_names, y_name="yhat", finite=False)
+        inputs, predictions = as_array(batch.x).copy(), as_array(batch.y).copy()
+        origin = batch.origin
+    if all_finite(inputs) and all_finite(predictions):
+        return inputs, predictions, np.zeros(len(predictions), dtype=bool), origin
     if not mark:
         hint = " Mend them, or pass on_invalid='mark' to have only those rows marked."
-        refuse_nonfinite(batch.x, "x", hint)
-        refuse_nonfinite(batch.y, "yhat", hint)
-    invalid = ~(np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1))
+        refuse_nonfinite(torch.from_numpy(inputs), "x", hint)
+        refuse_nonfinite(torch.from_numpy(predictions), "yhat", hint)
+    good = np.isfinite(inputs).all(1) & np.isfinite(predictions).all(1)
+    invalid = np.logical_not(good)
     inputs = np.where(invalid[:, None], 0.0, inputs)
     predictions = np.where(invalid[:, None], 0.0, predictions)
-    return inputs, predictions, invalid
+    return inputs, predictions, invalid, origin
 
 
 def refuse_nonfinite(value: torch.Tensor, what: str, hint: str = "") -> None:

@@ -25,7 +25,7 @@ class ProjectionLayer(nn.Module):
 
     Args:
         rules: the rules.
-        norm: as all keywords, see `gdpnet.project`; `"l1"`.
+        norm: as all keywords, see `gdpnet.project`; `"l1"` or `"l2"`.
         weights: of the outputs in the distance, `d`.
         relaxation: `"dnf"` (exact), `"cnf"`, `"adaptive"`, `"pdnf:K"`, `"plan:BUDGET"`, a `Plan`.
         solver: `"auto"`, a name, or an object of `gdpnet.solve`.

@@ -115,9 +115,9 @@ class RulePenalty(nn.Module):
             penalty = penalty + group(violation, evaluated.clauses, self.temperature)
         penalty = self.weight * penalty
         if self.reduction == "none":
-            return batch.restore(penalty, batch.dtype)
+            return batch.origin.restore(penalty, batch.origin.dtype)
         total = penalty.mean() if self.reduction == "mean" else penalty.sum()
-        return batch.put(total, batch.dtype)
+        return batch.origin.put(total, batch.origin.dtype)
 
     def extra_repr(self) -> str:
         """What `print` shows between the brackets."""

@@ -11,7 +11,7 @@ import torch
 
 from gdpnet.derivative.gradients import Derivative
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import Batch
+from gdpnet.ir.batch import Batch, Origin
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
 from gdpnet.projection.operator import OperatorNode
@@ -31,7 +31,7 @@ class Projection:
 
     Args:
         request: what was asked of the backend.
-        batch: predictions and inputs as given.
+        origin: what the caller gave, and wants back.
         answer: what it found.
         weights: of the outputs, `d`.
         unit: the heaviest of them, which backends count distances in.
@@ -42,7 +42,7 @@ class Projection:
     def __init__(
         self,
         request: Request,
-        batch: Batch,
+        origin: Origin,
         answer: Answer,
         weights: np.ndarray,
         unit: float,
@@ -51,7 +51,7 @@ class Projection:
     ) -> None:
         self.request = request
         self._rules = request.rules
-        self.batch = batch
+        self.origin = origin
         self.answer = answer
         self._weights = weights
         self._unit = unit
@@ -79,33 +79,44 @@ class Projection:
         Distances and gradients are made of the solver's, later. No view either: torch lets nobody
         write into one that a Function returns.
         """
-        y, batch = self.answer.y, self.batch
-        if len(batch.shape) != 1:
-            y = y.reshape(*batch.shape, y.shape[1])
-        if batch.device is not None:
-            return batch.put(torch.from_numpy(y), batch.dtype)
-        if batch.dtype is torch.float64:
-            return torch.from_numpy(y.copy())
-        return torch.from_numpy(y).type(batch.dtype)  # to(dtype) takes half as long again
+        y, origin = self.answer.y, self.origin
+        if len(origin.shape) != 1:
+            y = y.reshape(*origin.shape, y.shape[1])
+        if origin.device is None:  # numpy converts in a third of torch's time, what it knows
+            if origin.dtype is torch.float64:
+                return torch.from_numpy(y.copy())
+            if origin.dtype is torch.float32:
+                return torch.from_numpy(y.astype(np.float32))
+        return origin.put(torch.from_numpy(y), origin.dtype)
 
     @cached_property
     def value(self) -> torch.Tensor:
-        """Optimal value of the relaxation, a lower bound on the distance, `...`."""
+        """Optimum of what is minimised, or a lower bound on it, `...`.
+
+        With norm="l1" that is the distance, with norm="l2" its square; of a relaxation the optimal
+        value.
+        """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
-        return self._tensor(value, self.batch.dtype)
+        return self._tensor(value, self.origin.dtype)
 
     @cached_property
     def distance(self) -> torch.Tensor:
-        """Weighted l1 distance of y to the prediction as given, `...`.
+        """Weighted distance of y to the prediction as given, `...`.
+
+        With norm="l1" the sum of w |y - yhat|, with norm="l2" the root of the sum of
+        (w (y - yhat))^2.
 
         inf on CONFLICT, and where a limit was reached before anything was found (y is the
         prediction then).
         """
         answer = self.answer
-        distance = np.abs(answer.y - self.request.yhat) @ self._weights
+        if self.request.settings.norm == "l2":
+            distance = np.linalg.norm((answer.y - self.request.yhat) * self._weights, axis=1)
+        else:
+            distance = np.abs(answer.y - self.request.yhat) @ self._weights
         nothing = (answer.status == Status.CONFLICT) | (answer.status == Status.UNSOLVED)
         distance[nothing] = np.inf
-        return self._tensor(distance, self.batch.dtype)
+        return self._tensor(distance, self.origin.dtype)
 
     @cached_property
     def status(self) -> torch.Tensor:
@@ -153,14 +164,14 @@ class Projection:
         answered = answer.answered[samples]
         some = samples[answered]
         if len(some) and columns.shape[1]:
-            y = torch.from_numpy(answer.y).to(self.batch.dtype).double().numpy()
+            y = torch.from_numpy(answer.y).to(self.origin.dtype).double().numpy()
             batch = Batch.of_arrays(self.request.x[some], y[some])
             columns[answered] = completion.complete(
                 rules,
                 batch,
                 answer.columns()[some],
                 answer.assignment[some],
-                max(TOLERANCES.of(torch.float64), 2 * torch.finfo(self.batch.dtype).eps),
+                max(TOLERANCES.of(torch.float64), 2 * torch.finfo(self.origin.dtype).eps),
             )
         return columns
 
@@ -216,14 +227,14 @@ class Projection:
         return ProjectionInfo(self)
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-        return self.batch.restore(torch.from_numpy(array), dtype)
+        return self.origin.restore(torch.from_numpy(array), dtype)
 
     def __repr__(self) -> str:
         codes, counts = np.unique(self.answer.status, return_counts=True)
         told = ", ".join(
             f"{count} {Status(int(code)).name}" for code, count in zip(codes, counts, strict=True)
         )
-        shape = (*self.batch.shape, len(self._weights))
+        shape = (*self.origin.shape, len(self._weights))
         solver = self.info.solver if len(codes) else "none"
         return f"Projection(y: {tuple(shape)}, {told or 'no samples'}, solver: {solver})"
 
@@ -266,7 +277,7 @@ class ProjectionInfo:
 
     @cached_property
     def bound(self) -> torch.Tensor:
-        """Proved lower bound on each distance, float64 `...`."""
+        """Proved lower bound on what is minimised, as `Projection.value`, float64 `...`."""
         return self._projection._tensor(self._answer.value.copy())
 
     @cached_property
@@ -287,7 +298,7 @@ class ProjectionInfo:
 
         Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
         beyond their number. The distance falls by the multiplier per unit that the row's right
-        side grows. Known for samples that the exact engine projected to a vertex.
+        side grows. Known for samples that the exact engine projected to a vertex, with norm="l1".
         """
         projection, found = self._projection, self._answer.linearisation
         size = len(self._answer.y)

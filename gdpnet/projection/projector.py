@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import arrays_of, as_batch
+from gdpnet.ir.batch import read_arrays
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import postprocessing
@@ -65,7 +65,11 @@ def project(
             within the same tolerance then, relative to max(1, |b|, max|a|); where no number of
             that type does, the status is ERROR and `info.rounding` tells by how much.
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
-        norm: `"l1"`.
+        norm: of the distance: `"l1"`, the sum of `w |y - yhat|`, or `"l2"`, the root of the sum of
+            `(w (y - yhat))^2`. With `"l2"` the nearest point inside a disjunct is unique, and
+            `value` is the squared distance; the exact engine alone knows it, without `strict`,
+            `on_conflict="nearest"` and the gradient `"qp"`, and what its limits leave unfinished
+            is LIMIT or UNSOLVED.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
             or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
@@ -77,7 +81,7 @@ def project(
         solver: a backend of `gdpnet.solve`, which has options of its own, or its name: `"exact"`,
             `"milp"` and `"milp:gurobi"` for the DNF; `"extended"`, `"highs"` and `"gurobi"` for
             relaxations and the DNF, written out as linear programs. `"auto"`: `Exact()` for the
-            DNF (`MILP()` without numba), `Extended()` for the others (HiGHS without numba).
+            DNF (`MILP()` without the compiled core), `Extended()` for the others (HiGHS without).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
@@ -190,25 +194,27 @@ class Projector:
         plan = _plan(rules, relaxation)
         self.backend = _backend(solver, relaxation, plan)
         can = self.backend.capabilities
-        if norm not in can.norms:
-            known = ", ".join(map(repr, sorted(can.norms)))
-            raise InputError(f"norm: solver {self.backend!r} knows {known}, got {norm!r}.")
+        self.backend.refuse_norm(norm)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
                 "'raise', or another solver."
             )
         if strict and not can.strict:
-            reason = kernels.unavailable("strict=True", "strict=False")
+            reason = core.unavailable("strict=True", "strict=False")
             if reason is not None:
                 raise SolverError(reason)
             raise InputError(
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
+        if norm != "l1" and (strict or on_conflict == "nearest"):
+            what = "strict: True" if strict else "on_conflict: 'nearest'"
+            raise InputError(f"{what} is known for norm='l1' only, got norm={norm!r}.")
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
+            self.sensitivity.refuse_norm(norm)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)
@@ -235,10 +241,9 @@ class Projector:
         if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise InputError(_TRACED)
         rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
-        batch = as_batch(
-            x, yhat, rules.input_names, rules.output_names, y_name="yhat", finite=False
+        inputs, predictions, invalid, origin = read_arrays(
+            yhat, x, rules.input_names, rules.output_names, mark
         )
-        inputs, predictions, invalid = arrays_of(batch, mark)
         differentiable = linearise = False
         if sensitivity is not None:
             differentiable = torch.is_grad_enabled() and (
@@ -248,7 +253,7 @@ class Projector:
             )
             wanted = differentiable or self.forward == "qp"
             linearise = wanted and sensitivity.needs_linearisation
-        key = batch.dtype, linearise
+        key = origin.dtype, linearise
         settings, harmless = self._known.get(key) or self._settings_for(*key)
         request = Request(rules, inputs, predictions, invalid, settings, mark)
         assembled = time.perf_counter()
@@ -270,10 +275,11 @@ class Projector:
             if self.forward == "qp":
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
-            answer = answer._replace(value=answer.value * self._unit)
+            unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
+            answer = answer._replace(value=answer.value * unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
-            request, batch, answer, self.weights, self._unit, seconds, derivative
+            request, origin, answer, self.weights, self._unit, seconds, derivative
         )
         if differentiable:
             projection.attach(yhat, x)
@@ -312,11 +318,11 @@ def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
-            backend: Backend = Exact() if kernels.AVAILABLE else MILP()
+            backend: Backend = Exact() if core.AVAILABLE else MILP()
         else:
-            backend = Extended("simplex" if kernels.AVAILABLE else "highs")
-        if not kernels.AVAILABLE:
-            _tell_without_kernels()
+            backend = Extended("simplex" if core.AVAILABLE else "highs")
+        if not core.AVAILABLE:
+            _tell_without_core()
     else:
         backend = backend_of(solver)
     if plan is not None and not backend.capabilities.relaxations:
@@ -343,11 +349,11 @@ def _sensitivity(gradient: Any, forward: str) -> Sensitivity | None:
 _told: list[str] = []
 
 
-def _tell_without_kernels() -> None:
+def _tell_without_core() -> None:
     if not _told:
-        _told.append("numba")
+        _told.append("core")
         logger.warning(
-            "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
-            "which is thousands of times slower than the exact engine, and onto relaxations by "
-            "HiGHS too. pip install numba"
+            "Projecting by a mixed-integer program a sample (HiGHS), which is thousands of times "
+            "slower than the exact engine, and onto relaxations by HiGHS too. %s",
+            core.WHY_MISSING,
         )

@@ -23,7 +23,7 @@ import torch
 
 from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
 from gdpnet.errors import InputError
-from gdpnet.ir.batch import Batch, as_batch, as_tensor, refuse_nonfinite
+from gdpnet.ir.batch import Batch, Origin, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
@@ -255,7 +255,7 @@ def _by_solving(
 
 
 def _satisfies(rules: Rules, x: torch.Tensor, y: torch.Tensor, tol: float) -> bool:
-    batch = Batch(x[None], y[None], torch.Size([1]), y.dtype)
+    batch = Batch(x[None], y[None], Origin(torch.Size([1]), y.dtype))
     return bool(existence.satisfied(rules, batch, tol, by_own_size=True))
 
 
@@ -278,8 +278,8 @@ def _instance(
     if not isinstance(rules, Rules):
         raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
     batch = as_batch(x, yhat, rules.input_names, rules.output_names, y_name="yhat")
-    if batch.shape:
-        raise InputError(f"yhat: expected one sample, got leading shape {tuple(batch.shape)}.")
+    if shape := batch.origin.shape:
+        raise InputError(f"yhat: expected one sample, got leading shape {tuple(shape)}.")
     prediction: np.ndarray = batch.y[0].detach().cpu().numpy()
     instance = RationalInstance(rules, batch.x, prediction, weights_of(weights, rules)[0])
     return instance, batch.x[0].detach(), batch.y[0].detach()

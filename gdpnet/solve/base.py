@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 
-from gdpnet.errors import SolverError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
@@ -152,7 +152,7 @@ class Answer(NamedTuple):
     Attributes:
         y: outputs, (B, d); the prediction where nothing was found.
         status: code of `Status`, (B,) int8.
-        value: proved lower bound on the distance, (B,).
+        value: proved lower bound on what is minimised, (B,): the l1 distance, or the squared l2 one.
         assignment: of the booleans: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
         active: which rules apply, (B, rules) bool.
         nodes: of the search, or programs solved, (B,).
@@ -285,6 +285,12 @@ class Backend(ABC):
         reason = self.available()
         if reason is not None:
             raise SolverError(reason)
+
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where it does not know a norm, as it is set up."""
+        if norm not in self.capabilities.norms:
+            known = ", ".join(map(repr, sorted(self.capabilities.norms)))
+            raise InputError(f"norm: solver {self!r} knows {known}, got {norm!r}.")
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

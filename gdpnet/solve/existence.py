@@ -72,7 +72,7 @@ def _measure(state: State) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _pieces(batch: Batch) -> list[Batch]:
     return [
-        Batch(batch.x[k : k + _PIECE], batch.y[k : k + _PIECE], batch.shape, batch.dtype)
+        Batch(batch.x[k : k + _PIECE], batch.y[k : k + _PIECE], batch.origin)
         for k in range(0, max(1, len(batch.y)), _PIECE)
     ]
 

@@ -1,7 +1,7 @@
 """What the command line calls: loading model files, and studies of them."""
 
 from gdpnet.study._data import find_data
-from gdpnet.study._models import LoadedModel, load_model
+from gdpnet.study._models import LoadedModel, load_model, shipped_models
 from gdpnet.study._summary import projection_summary
 from gdpnet.study.comparison import Comparison, compare
 from gdpnet.study.streaming import Streamed, project_file
@@ -38,5 +38,6 @@ __all__ = [
     "method_named",
     "project_file",
     "projection_summary",
+    "shipped_models",
     "train",
 ]

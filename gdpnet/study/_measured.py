@@ -167,9 +167,8 @@ def measure(
         }
         projector = Projector(rules, **keywords)
         first = _one_of_each_pattern(samples)
-        # Imports of solvers and compiled kernels are no part of any relaxation. Kernels of a single
-        # sample and of several are compiled apart; adaptive steps take some up only where the CNF
-        # breaks a rule.
+        # Imports of solvers are no part of any relaxation. Single samples and several may go by
+        # different ways; adaptive steps are taken only where the CNF breaks a rule.
         other = Projector(_fresh(rules), **keywords)
         for some in (first[:1], first if relaxation.kind == "adaptive" else first[[0, 0]]):
             _timed(other, samples, some)

@@ -1,4 +1,4 @@
-"""Model files: Python files, loaded by path, that build a `RuleModel`."""
+"""Model files: Python files, loaded by path or by name, that build a `RuleModel`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
     relative imports (`from ._constants import ...`). `build` is not called here.
 
     Args:
-        path: A `.py` file, or a folder that holds a `model.py`.
+        path: A `.py` file, or a folder that holds a `model.py`; or the name of a model that comes
+            with gdpnet, such as `"cooling"` (`shipped_models` lists them), where there is no such
+            file or folder.
 
     Returns:
         The file's `build`, `sample` and `network`; only `build` is required.
@@ -69,8 +71,8 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
             `build`. The message names the file and says what to do.
 
     Example:
-        >>> model = load_model("models/cooling")  # doctest: +SKIP
-        >>> rules = model.build()  # doctest: +SKIP
+        >>> load_model("cooling").build().output_names
+        ['f', 'c']
     """
     file = _find_file(Path(path))
     module = _execute(file)
@@ -92,6 +94,23 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
     )
 
 
+def shipped_models() -> dict[str, Path]:
+    """The models that come with gdpnet: their files by name.
+
+    They lie within the package where it was installed, beside it in a clone of the repository.
+
+    Example:
+        >>> sorted(shipped_models())
+        ['cooling', 'pbmc', 'stress', 'toy']
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "_models", package.parent / "models"):
+        found = {file.parent.name: file.resolve() for file in sorted(folder.glob("*/model.py"))}
+        if found:
+            return found
+    return {}
+
+
 def _find_file(path: Path) -> Path:
     path = path.expanduser()
     if path.is_dir():
@@ -105,9 +124,13 @@ def _find_file(path: Path) -> Path:
             )
         return file.resolve()
     if not path.exists():
+        shipped = shipped_models()
+        if str(path) in shipped:
+            return shipped[str(path)]
         raise ModelFileError(
             f"No model at {path}: there is no such file or folder (looked from {Path.cwd()})."
-            f" Expected {_EXPECTED}. Check the path."
+            f" Expected {_EXPECTED}. Check the path, or name a model that comes with gdpnet:"
+            f" {', '.join(shipped)}."
         )
     if path.suffix != ".py":
         raise ModelFileError(

@@ -20,7 +20,6 @@ def projection_summary(rules: RuleModel, yhat: torch.Tensor, x: torch.Tensor) ->
         yhat: predictions, `batch x d`.
         x: inputs, `batch x p`.
     """
-    gdpnet.warmup()
     gdpnet.project(rules, yhat[:1], x[:1])
     start = time.perf_counter()
     exact = gdpnet.project(rules, yhat, x)

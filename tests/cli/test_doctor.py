@@ -6,6 +6,8 @@ from importlib.metadata import version
 import gurobipy
 import pytest
 
+import gdpnet
+from gdpnet import core
 from gdpnet.cli.doctor import _check_gurobi
 from gdpnet.threads import cores, workers_of
 from tests.cli._calls import run
@@ -14,7 +16,7 @@ from tests.cli._calls import run
 def test_doctor() -> None:
     result = run("doctor")
     assert result.exit_code == 0, result.output
-    for name in ("gdpnet", "pyomo", "torch", "numpy", "numba", "highspy", "networkx"):
+    for name in ("gdpnet", "pyomo", "torch", "numpy", "highspy", "networkx"):
         assert version(name) in result.stdout
     assert "HiGHS" in result.stdout
     assert "Gurobi" in result.stdout
@@ -22,21 +24,48 @@ def test_doctor() -> None:
     assert f"gdpnet {workers_of(None)}" in result.stdout
 
 
-def test_doctor_fails_if_the_core_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_fails_without_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)  # import raises ModuleNotFoundError
     result = run("doctor")
     assert result.exit_code == 1
     assert "cannot work here: highspy, HiGHS." in result.stdout
 
 
-@pytest.mark.parametrize("name", ["gurobipy", "numba"])
-def test_doctor_does_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
+def test_doctor_does_without_gurobi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "no gurobipy cannot be imported" in " ".join(result.stdout.split())
+
+
+def test_doctor_shows_the_core() -> None:
+    told = " ".join(run("doctor").stdout.split())
+    assert f"ok compiled core {gdpnet.__version__}, by {core.COMPILER}" in told
+    assert "; projects" in told
+
+
+def test_doctor_does_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gdpnet.core.AVAILABLE", False)
+    monkeypatch.setattr("gdpnet.core.WHY_MISSING", "The compiled core cannot be loaded (why). Do")
     result = run("doctor")
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
-    assert f"no {name} cannot be imported" in told
-    assert ("HiGHS does the exact engine's work" in told) == (name == "numba")
+    assert "no compiled core cannot be loaded (why). Do; HiGHS does the exact engine's work" in told
+
+
+def test_doctor_says_that_the_core_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gdpnet.core.out_of_date", lambda: "It is old.")
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "no compiled core" in " ".join(result.stdout.split())
+    assert "It is old." in result.stdout
+
+
+def test_doctor_fails_if_the_core_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gdpnet.cli.doctor._project_one", lambda: 7.0)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "cannot work here: compiled core." in result.stdout
 
 
 @pytest.mark.gurobi
@@ -65,5 +94,5 @@ def test_gurobi_without_licence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gurobipy, "Env", refuse)
     check = _check_gurobi()
     assert not check.ok
-    assert not check.core
+    assert not check.needed
     assert "no usable licence: No Gurobi license found" in check.detail

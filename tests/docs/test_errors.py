@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sys
 import tempfile
@@ -354,10 +355,22 @@ def gurobi_too_small() -> None:
     pytest.skip("this licence has no limit")
 
 
-def no_numba() -> None:
+def no_core() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gdpnet.kernels.AVAILABLE", False)
+        patch.setattr("gdpnet.core.AVAILABLE", False)
         gdpnet.project(gap_rules(), [[4.5]], solver="exact")
+
+
+def old_core(folder: Path) -> None:
+    pytest.importorskip("gdpnet.core._native")
+    (folder / "core" / "src").mkdir(parents=True)
+    (folder / "core" / "CMakeLists.txt").touch()
+    source = folder / "core" / "src" / "search.cpp"
+    source.touch()
+    os.utime(source, (2e9, 2e9))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gdpnet.core._load._SOURCES", folder / "core")
+        gdpnet.core._load.load()
 
 
 def no_gurobi() -> None:
@@ -427,9 +440,9 @@ def traced() -> None:
         torch.jit.trace(gdpnet.ProjectionLayer(gap_rules()), torch.tensor([[4.5]]))
 
 
-def no_numba_for_a_gradient() -> None:
+def no_core_for_a_gradient() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gdpnet.kernels.AVAILABLE", False)
+        patch.setattr("gdpnet.core.AVAILABLE", False)
         gdpnet.ProjectionLayer(gap_rules(), gradient="qp")
 
 
@@ -485,12 +498,13 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.ConflictError, contradictory_program),
     (gdpnet.errors.SolverError, gurobi_too_small),
     (gdpnet.errors.SolverError, no_gurobi),
-    (gdpnet.errors.SolverError, no_numba),
-    (gdpnet.errors.SolverError, no_numba_for_a_gradient),
+    (gdpnet.errors.SolverError, no_core),
+    (gdpnet.errors.SolverError, no_core_for_a_gradient),
     (gdpnet.errors.SolverError, certificate_too_large),
     (gdpnet.errors.ModelFileError, no_file),
     (gdpnet.errors.ModelFileError, no_build),
     (gdpnet.errors.ModelFileError, builds_a_pyomo_model),
+    (gdpnet.errors.CoreWarning, old_core),
     (gdpnet.errors.ConflictWarning, nothing_to_break),
     (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
     (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),

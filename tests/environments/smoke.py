@@ -16,9 +16,8 @@ from typing import Any
 
 RULES = Path(__file__).with_name("rules.json")
 # A process that loads saved rules and projects imports none of them, installed or not.
-# (numba looks at scipy's version.)
 NOT_NEEDED = (
-    *("pyomo", "networkx", "scipy.sparse", "highspy", "gurobipy", "matplotlib"),
+    *("pyomo", "networkx", "scipy", "highspy", "gurobipy", "matplotlib"),
     *("typer", "rich", "pandas", "torchmetrics"),
 )
 

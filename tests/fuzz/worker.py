@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing.connection import Connection
 
-import gdpnet
 from tests.fuzz.judge import Tally, judge
 
 # A case takes a second or less, a few time limits at most: what is not back by then hangs.
@@ -13,7 +12,6 @@ DEADLINE = 60.0
 
 
 def _work(pipe: Connection) -> None:
-    gdpnet.warmup(relaxations=True)
     pipe.send(None)
     while True:
         pipe.send(judge(*pipe.recv()))
@@ -28,7 +26,7 @@ class Worker:
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         self.process.start()
         other.close()
-        self.pipe.recv()  # compiling is not part of the time
+        self.pipe.recv()  # importing is not part of the time
 
     def judge(self, name: str, seed: int) -> Tally | None:
         """None where there is no answer: the worker is of no use any more."""

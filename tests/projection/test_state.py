@@ -177,7 +177,7 @@ def test_only_the_exact_engine_s_answers_come_with_multipliers(
     assert p.answer.finished_by("milp").tolist() == [True]
     assert p.answer.finished_by("exact").tolist() == [False]
     assert rules.explain([4.0, 4.0]).rules[0].tight
-    monkeypatch.setattr("gdpnet.kernels.AVAILABLE", False)
+    monkeypatch.setattr("gdpnet.core.AVAILABLE", False)
     told = gdpnet.RuleModel.from_data(rules.data).explain([[4.0, 4.0], [10.0, 12.0]])
     assert [(one.status, one.rules[0].tight, one.always) for one in told] == [
         ("PROJECTED", (), ()),

@@ -371,10 +371,10 @@ def test_memory_of_a_large_batch(cooling: Cooling) -> None:
     assert peak < 200e6
 
 
-def test_without_numba_milp_takes_over_and_says_so() -> None:
+def test_without_the_core_milp_takes_over_and_says_so() -> None:
     code = """
 import sys, logging
-sys.modules["numba"] = None
+sys.modules["gdpnet.core._native"] = None
 import gdpnet, torch
 import pyomo.environ as pyo
 logging.getLogger("gdpnet").addHandler(logging.StreamHandler(sys.stdout))
@@ -393,9 +393,5 @@ except gdpnet.errors.SolverError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "3.0 milp" in done.stdout
-    assert done.stdout.count("numba is not installed") == 1
-    assert "refused: solver='exact' needs numba" in done.stdout
-
-
-def test_warmup_compiles() -> None:
-    gdpnet.warmup()
+    assert done.stdout.count("The compiled core is not built") == 2  # logged once, and the refusal
+    assert "refused: solver='exact' needs the compiled core" in done.stdout

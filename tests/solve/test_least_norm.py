@@ -16,13 +16,14 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import minimize
 
 import gdpnet
+from gdpnet import core
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import DONE, LIMITED, least_norm
 from gdpnet.solve.exact.engine import ExactEngine, activity_of
 from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.testing import BY_NAME, PROBLEMS
 
 INF = float("inf")
+DONE, LIMITED = 0, 1  # what becomes of a tie
 
 # ---- both projections -----------------------------------------------------------------------
 
@@ -61,13 +62,12 @@ def project(
         distance = np.abs((own[:, : part.prepared.outputs] - aim) * weight).sum(1)
         samples = np.flatnonzero(np.isfinite(own).all(1))
         varying = instance.varying[:, part.varying][:, :, part.columns]
-        count, told = least_norm(
-            part.prepared,
-            part.logic,
+        count, told = np.zeros(len(samples), dtype=np.int64), np.zeros(len(samples), dtype=np.int8)
+        core.LeastNorm(part.native).settle(
             activity_of(part, instance.active),
             np.ascontiguousarray(varying),
             np.ascontiguousarray(instance.bound[:, part.rows]),
-            *(aim, weight, samples, own, chosen, distance, node_limit),
+            *(aim, weight, samples, own, chosen, distance, node_limit, INF, 1, True, count, told),
         )
         z[:, part.columns] = own
         assignment[:, part.booleans] = chosen

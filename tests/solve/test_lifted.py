@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 
 import gdpnet
 from gdpnet import Plan
+from gdpnet.core import NO_BLOCK
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import NO_BLOCK
 from gdpnet.lp import highs
 from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.relaxation.blocks import Layout, MergedBlock, Part, layout

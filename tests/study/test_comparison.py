@@ -71,7 +71,7 @@ def first_call_sleeps(function: Any, seconds: float) -> Any:
 def test_first_calls_are_in_no_time(
     rules: gdpnet.RuleModel, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """As if kernels were compiled at the first call of anything, for one sample and for several."""
+    """As if something were loaded at the first call of anything, for one sample and for several."""
     yhat, x = data()
     compare(rules, yhat, x, name)  # what is really loaded at first calls
     plan = _relaxations.choose

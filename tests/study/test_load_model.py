@@ -1,4 +1,4 @@
-"""Model files are loaded by path, and refused with a sentence that says what to do."""
+"""Model files are loaded by path or name, and refused with a sentence that says what to do."""
 
 import dataclasses
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 import gdpnet
 from gdpnet.errors import GdpnetError, ModelFileError
-from gdpnet.study import LoadedModel, load_model
+from gdpnet.study import LoadedModel, load_model, shipped_models
 
 MODELS = Path(__file__).parents[2] / "models"
 
@@ -42,6 +42,17 @@ def refusal_of_build(path: Path) -> str:
     with pytest.raises(ModelFileError) as caught:
         model.build()
     return str(caught.value)
+
+
+def test_a_model_that_comes_with_gdpnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_model("cooling").path == MODELS / "cooling" / "model.py"
+    assert set(shipped_models()) == {file.parent.name for file in MODELS.glob("*/model.py")}
+    # What is there comes first.
+    write(tmp_path / "toy" / "model.py", GOOD)
+    assert load_model("toy").path == tmp_path / "toy" / "model.py"
+    with pytest.raises(ModelFileError, match=r"comes with gdpnet: cooling, pbmc, stress, toy\."):
+        load_model("colling")
 
 
 def test_a_file(tmp_path: Path) -> None:

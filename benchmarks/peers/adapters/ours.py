@@ -16,8 +16,6 @@ from ..cases import rules_of
 from ..problem import Array, Problem, Samples
 from ._base import Peer
 
-gdpnet.warmup(relaxations=True)  # loads the compiled kernels
-
 
 class Layer(Peer):
     """`gdpnet.ProjectionLayer`, one thread."""

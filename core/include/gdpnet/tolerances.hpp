@@ -9,12 +9,66 @@ namespace gdpnet {
 constexpr double kFeasibility = 1e-10;  // a scaled row (largest coefficient about 1) is violated beyond this
 constexpr double kAccepted = 1e-9;      // ... but no contradiction is concluded from less than this
 constexpr double kRounding = 1e-14;     // what arithmetic leaves of a whole number that rows determine, relative
+constexpr double kDualSlack = 1e-11;    // Harris: how far a reduced cost may overshoot for a larger pivot
+constexpr double kNoPivot = 1e-11;      // an entry below this counts as zero
+constexpr double kSmallPivot = 1e-6;    // refactorise before trusting a pivot below this
+constexpr Index kRefactorAge = 60;      // pivots after which the tableau is built anew
+constexpr double kImprovement = 1e-11;  // an incumbent must be beaten by this, relative to max(1, distance)
+constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes; deeper ones are built anew
 
 // ---- the quadratic program at a node, and the least norm
+constexpr double kAuxiliaryCurvature = 1e-4;
+constexpr double kColumnTolerance = 1e-12;
+constexpr double kDependent = 1e-12;     // squared sine of the angle between a row and the active ones
+constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
+constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
+constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
+constexpr double kFirstPrice = 1e4, kPriceFactor = 1e2, kLastPrice = 1e8;
+constexpr double kSameNorm = 1e-9;       // squared norms, in units of the distance, that count as equal
+constexpr double kSameOutput = 1e-6;
+constexpr double kBetterNorm = 1e-12;
+constexpr Index kTieNodes = 1000;        // nodes after which equally good ones are not looked at any more
+constexpr int kCentres = 60;             // centres of the auxiliaries tried at a node
+constexpr double kSettled = 1e-11;       // a pull of the centres that does not matter
+constexpr double kFar = 1e5;             // in units of the distance
+
+// ---- the Euclidean projection
+constexpr double kCentreCurvature = 0x1p-14;   // of columns without cost, in units of their own
+constexpr double kSettledPull = 1e-12;         // of a centre, relative to the multipliers
+constexpr double kLeastMultiplier = 1e-3;      // ... which count as at least this
+constexpr double kTermRounding = 1e-15;        // of the terms of a row, relative: less is no violation
+constexpr double kLargePrediction = 1e5;       // beside which digits of a point would be lost
+constexpr double kSameDistance = 1e-10;        // distances that differ by less, relative, are equal,
+constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
+
+// ---- derivatives of points on a face
+constexpr double kTight = 1e-9;              // relative to max(1, |b|, max|a|) of a row
+constexpr double kDependentTight = 1e-10;    // squared sine of the angle between a tight row and those before it
+constexpr double kAuxiliaryWeight = 1e-6;    // in place of a squared weight: auxiliaries cost nothing
 
 // ---- the extended simplex of CNF and partial DNF
+namespace extended {
+constexpr double kDualSlack = 1e-11;   // Harris: how far a reduced cost may overshoot for a larger pivot
+constexpr double kNoPivot = 1e-11;     // an entry below this counts as zero
+constexpr double kSmallPivot = 1e-6;   // refactorise before trusting a pivot below this
+constexpr Index kRefactorAge = 60;     // pivots after which the tableau is computed anew
+constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
+constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
+}  // namespace extended
 
 // ---- the regularised program of the DNF
+constexpr double kReach = 1e-9;           // by which the band is wider, relative to max(1, distance): rounding
+constexpr double kSamePoint = 1e-9;       // vertices of products that are one, in every column
+constexpr double kNoChange = 1e-8;        // rates of a price that count as 0, in multiples of eps
+constexpr Index kFreshAge = 8;            // pivots after which a vertex is computed anew before it is kept
+constexpr double kSingular = 1e-13;       // pivots that count as 0, of rows with a largest coefficient of about 1
+constexpr double kLeastWeight = 1e-6;     // pieces are computed for no less; a breakpoint below is not seen
+constexpr Index kVisits = 16;             // products looked at beyond the cap, in multiples of it
+constexpr int kPieceRounds = 60;          // of Newton's method for the weights
+constexpr double kSameWeight = 1e-12;     // a step of the weights that is none
+constexpr double kNoWorse = 1e-14;        // rise of the objective that is none, relative to max(1, objective)
+constexpr double kLeastStep = 1e-4;       // share of a Newton step after which it is taken as it is
+constexpr double kWithinLimit = 1e-9;     // weights so near to a vertex's limit count as beyond, relative
 
 // ---- the interior point of CNF and partial DNF
 namespace blocks {

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.semantics import options as choices_of
-from gdpnet.kernels import Array, Choices
+from gdpnet.solve.base import Array
 from gdpnet.solve.exact.arrays import Component
+
+
+class Choices(NamedTuple):
+    """What may be chosen for each clause of a component, compressed.
+
+    Attributes:
+        clause_start: options of each clause, (clauses + 1,).
+        option_start: literals of each option, (options + 1,).
+        literal: all of an option hold together.
+        proposition: clauses that only admit or refuse a choice, (clauses,) bool.
+    """
+
+    clause_start: Array
+    option_start: Array
+    literal: Array
+    proposition: Array
 
 
 def choices(data: RuleData, component: Component) -> Choices:

@@ -25,12 +25,11 @@ lambda_k v_k >= v*. So mu <= v* + eps (1 + 2 |z*|^2 + |a*|^2). If lambda_k > 0, 
 reads lambda_k v_k + 2 Q_k <= mu lambda_k with Q_k >= eps/2 lambda_k^2 > 0, so v_k < mu. The weights
 w enter through v only; the statement holds for any w >= 0.
 
-**How it is solved.** The band of these products is listed (`list_band`). As long as the quadratic
-term leaves a product's vertex optimal, `z_k = lambda_k (vertex - yhat)`, and the program is one in
-the weights alone: equal prices `v_k + eps lambda_k (1 + 2 |z|^2 + |a|^2)`. Where a vertex moves,
-each product is a quadratic program of its own, joined by that price (`settle_pieces`). Both leave
-the rows and columns that hold the solution, and the derivative is one small system a product
-(`vjp_band`).
+**How it is solved** (in the core, `band/`). The band of these products is listed. As long as the
+quadratic term leaves a product's vertex optimal, `z_k = lambda_k (vertex - yhat)`, and the program
+is one in the weights alone: equal prices `v_k + eps lambda_k (1 + 2 |z|^2 + |a|^2)`. Where a vertex
+moves, each product is a quadratic program of its own, joined by that price. Both leave the rows and
+columns that hold the solution, and the derivative is one small system a product.
 
 **Decisions.**
 
@@ -39,6 +38,7 @@ the rows and columns that hold the solution, and the derivative is one small sys
 - A coordinate of yhat outside the box has gradient 0.
 - Where more than `cap` products lie in the band, the products with distinct nearest vertices among
   those met (at most `cap`, the nearest ones) are mixed instead: a regularisation of its own.
+  Likewise where the time limit is over before all have been met.
 - Where rows are tight that depend on each other the active set is a largest independent subset, so
   multipliers are unique and finite; of two identical rows one carries the derivative. On a kink of
   the map the derivative is that of one of the adjoining pieces.
@@ -51,36 +51,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet import core
+from gdpnet.core import SOLVED
 from gdpnet.derivative.qp.choices import choices
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.kernels import (
-    FAILED,
-    PASSED,
-    PIECES,
-    SOLVED,
-    VERTICES,
-    Array,
-    Band,
-    Block,
-    Choices,
-    enlarged,
-    list_band,
-    mix,
-    new_adjoint,
-    new_band,
-    new_pieces,
-    new_program,
-    new_scratch,
-    settle_pieces,
-    vjp_band,
-)
-from gdpnet.solve.base import Gradients
+from gdpnet.solve.base import Array, Gradients
 from gdpnet.solve.exact.arrays import Component
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved, activity_of
 from gdpnet.solve.exact.options import SearchOptions
+from gdpnet.threads import workers_of
+
+# What becomes of a sample: `Status` of the core's `band/products.hpp`. It may also be 2.
+_PASSED, _SOLVED, _FAILED = 0, 1, 3
 
 
 @dataclass(frozen=True)
@@ -89,19 +74,23 @@ class BandPart:
 
     Attributes:
         component: which.
+        solver: of the component.
         varying: coefficients that depend on x, (B, k, n).
         bound: right sides, (B, m).
         yhat: predictions within the box, (B, outputs).
         weights: (outputs,).
-        band: products and their weights.
+        band: products with weight.
+        failed: samples whose program could not be solved, (B,) bool.
     """
 
     component: Component
+    solver: core.BandSolver
     varying: Array
     bound: Array
     yhat: Array
     weights: Array
-    band: Band
+    band: core.Band
+    failed: Array
 
 
 @dataclass(frozen=True)
@@ -116,6 +105,7 @@ class QPSolved(Regularised):
         inside: coordinates of the prediction that the gradient may reach, (B, d) bool.
         eps: the regularisation.
         parts: one for each component.
+        threads: as asked for, or None to choose.
         capped: samples for which not the whole band was mixed, (B,) bool.
         known: samples whose projection it knows, (B,) bool, or True for all of them.
     """
@@ -127,6 +117,7 @@ class QPSolved(Regularised):
     inside: Array
     eps: float
     parts: tuple[BandPart, ...]
+    threads: int | None
     capped: Array | None = None
     known: Array | bool = True
 
@@ -135,7 +126,7 @@ class QPSolved(Regularised):
         """Samples without a regularised point, (B,) bool."""
         missing = np.zeros(len(self.y), dtype=np.bool_)
         for part in self.parts:
-            missing |= part.band.status == FAILED
+            missing |= part.failed
         return missing
 
     def vjp(self, gradient: Array) -> Gradients:
@@ -152,10 +143,9 @@ class QPSolved(Regularised):
             own = np.ascontiguousarray(gradient[:, component.outputs])
             to_yhat, to_bound = own.copy(), np.zeros_like(part.bound)
             to_varying = np.zeros_like(part.varying)
-            most = int(np.diff(part.band.start).max(initial=0))
-            vjp_band(
-                *(component.prepared, part.varying, part.bound, part.yhat, part.weights),
-                *(self.eps, part.band, new_adjoint(component.prepared, most)),
+            part.solver.vjp(
+                *(part.band, part.varying, part.bound, part.yhat, part.weights, self.eps),
+                *(workers_of(self.threads), self.threads is not None),
                 *(own, to_yhat, to_bound, to_varying),
             )
             yhat[:, component.outputs] = to_yhat
@@ -198,8 +188,7 @@ def solve_qp(
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
     products = np.zeros(size, dtype=np.int64)
     parts = []
-    for index, choice in enumerate(static.choices):
-        component = engine.components[index]
+    for component, solver in zip(engine.components, static.solvers, strict=True):
         outputs = component.outputs
         whole = len(component.columns) == len(engine.data.columns)
         own = np.ascontiguousarray(clipped[:, outputs])
@@ -208,74 +197,33 @@ def solve_qp(
         if not whole:
             varying = varying[:, component.varying][:, :, component.columns]
             bound = bound[:, component.rows]
-        part = _solve_part(
-            *(component, choice, engine.programs[index], activity_of(component, instance.active)),
-            *(np.ascontiguousarray(varying), np.ascontiguousarray(bound), own),
-            np.ascontiguousarray(options.weights[outputs]),
+        varying, bound = np.ascontiguousarray(varying), np.ascontiguousarray(bound)
+        weights = np.ascontiguousarray(options.weights[outputs])
+        point = np.ascontiguousarray(yhat[:, outputs])
+        wanted = (moved[:, outputs] != point).any(1)
+        status = np.where(wanted, _SOLVED, _PASSED).astype(np.int8)
+        band = solver.solve(
+            *(activity_of(component, instance.active), varying, bound, own, weights),
             np.ascontiguousarray(solved.z[:, component.columns]),
             np.ascontiguousarray(solved.assignment[:, component.booleans]),
-            (moved[:, outputs] != yhat[:, outputs]).any(1),
-            *(eps, cap),
+            *(eps, cap, workers_of(options.threads), options.threads is not None),
+            np.inf if options.time_limit is None else options.time_limit,
+            *(status, point, value, products, capped),
         )
-        point = np.ascontiguousarray(yhat[:, outputs])
-        mix(part.weights, own, eps, part.band, point, value, products)
+        failed = status == _FAILED
+        inside[:, outputs] = (own == yhat[:, outputs]) | ~(wanted & ~failed)[:, None]
         y[:, outputs] = point
-        solved_here = (part.band.status != PASSED) & (part.band.status != FAILED)
-        inside[:, outputs] = (own == yhat[:, outputs]) | ~solved_here[:, None]
-        capped |= part.band.capped
-        parts.append(part)
+        parts.append(BandPart(component, solver, varying, bound, own, weights, band, failed))
     free = static.free
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]
         assert solved.follows is not None
         inside[:, free] = passed[:, None] | solved.follows[:, free]
     return QPSolved(
-        *(y, value, products, instance, inside, eps, tuple(parts)), capped=capped, known=known
+        *(y, value, products, instance, inside, eps, tuple(parts), options.threads),
+        capped=capped,
+        known=known,
     )
-
-
-def _solve_part(
-    component: Component,
-    choice: Choices,
-    programs: list[Block],
-    active: Array,
-    varying: Array,
-    bound: Array,
-    yhat: Array,
-    weights: Array,
-    nearest: Array,
-    assignment: Array,
-    wanted: Array,
-    eps: float,
-    cap: int,
-) -> BandPart:
-    size, n = len(yhat), len(component.columns)
-    prepared, logic = component.prepared, component.logic
-    band = new_band(size, 4 * size + cap + 1, n, len(component.booleans))
-    band.status[wanted] = VERTICES
-    try:
-        program = programs.pop()
-    except IndexError:
-        program = new_program(prepared, logic)
-    scratch = new_scratch(n, logic.clause_guard.size)
-    at = 0
-    while True:
-        at = list_band(
-            *(at, prepared, logic, choice, active, varying, bound, yhat, weights, nearest),
-            *(assignment, eps, cap, program.tree.work, scratch, band),
-        )
-        if at == size:
-            break
-        band = enlarged(band)
-    programs.append(program)
-    if (band.status == PIECES).any():
-        failed = np.zeros(size, dtype=np.bool_)
-        settle_pieces(
-            *(prepared, logic, varying, bound, yhat, weights, nearest, eps),
-            *(new_pieces(prepared, cap), band, failed),
-        )
-        band.status[failed] = FAILED
-    return BandPart(component, varying, bound, yhat, weights, band)
 
 
 class _Static:
@@ -286,6 +234,8 @@ class _Static:
         columns = engine.data.columns[: engine.data.outputs]
         self.lower = np.array([c.lower for c in columns])
         self.upper = np.array([c.upper for c in columns])
-        self.choices = [choices(engine.data, c) for c in engine.components]
+        self.solvers = [
+            core.BandSolver(c.native, *choices(engine.data, c)) for c in engine.components
+        ]
         used = {int(j) for c in engine.components for j in c.outputs}
         self.free = sorted(set(range(len(columns))) - used)

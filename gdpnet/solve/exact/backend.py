@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.checks import check_choice, check_count
-from gdpnet.errors import SolverError
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
@@ -69,9 +69,11 @@ class Exact(Backend):
             all nearest points of all combinations of disjuncts the one with the least
             `sum (w (y - yhat))^2`, whatever the order of rules. On a probability simplex nearly
             every nearest point is one of many, and the vertex takes from few coordinates what the
-            least norm takes evenly from all. `info.least_norm` tells where it is proved.
+            least norm takes evenly from all. `info.least_norm` tells where it is proved. With
+            norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
+            and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells).
+            by then goes to MILP (`info.solver` tells), with norm="l2" it is LIMIT or UNSOLVED.
 
     Example:
         >>> import gdpnet
@@ -79,7 +81,9 @@ class Exact(Backend):
         Exact(tie='least_norm')
     """
 
-    capabilities = Capabilities(linearisation=True, strict=True, nearest=True)
+    capabilities = Capabilities(
+        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True
+    )
     name = "exact"
     description = "the exact engine searches it without writing it down"
 
@@ -90,7 +94,16 @@ class Exact(Backend):
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
-        return kernels.unavailable("solver='exact'", "solver='milp'")
+        return core.unavailable("solver='exact'", "solver='milp'")
+
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where it does not know a norm; ties inside a disjunct are those of l1."""
+        super().refuse_norm(norm)
+        if norm != "l1" and self.tie != "first":
+            raise InputError(
+                f"norm: {norm!r} leaves no tie to tie={self.tie!r}: inside a disjunct the nearest "
+                "point is unique. Use Exact() without tie."
+            )
 
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
@@ -100,9 +113,11 @@ class Exact(Backend):
             settings.weights,
             settings.tolerance,
             self.node_limit,
-            None if limit is None else limit * _ENGINE_SHARE,
+            # With l2 nobody takes over.
+            None if limit is None else limit * (_ENGINE_SHARE if settings.norm == "l1" else 1.0),
             settings.threads,
             self.tie,
+            norm=settings.norm,
         )
 
     def solve(self, request: Request) -> Answer:
@@ -111,8 +126,7 @@ class Exact(Backend):
         linearisation = self.search(request)
         engine, instance = linearisation.engine, linearisation.instance
         solved, d = linearisation.solved, request.yhat.shape[1]
-        solver = np.empty(len(solved.z), dtype=np.int8)
-        solver.fill(1)
+        finished = np.ones(len(solved.z), np.int8)
         answer = Answer(
             solved.z[:, :d],
             _STATUS.take(solved.status),
@@ -120,13 +134,13 @@ class Exact(Backend):
             solved.assignment,
             instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
             solved.nodes,
-            solver,
+            finished,
             _SOLVERS,
             solved.z[:, d:],
             linearisation,
         )
         rest = _OPEN.take(solved.status)
-        if np.count_nonzero(rest):
+        if np.count_nonzero(rest):  # in a third of the time of any()
             answer, rest = self._finish(request, answer, linearisation, started)
         if solved.unproved is not None:
             return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))
@@ -166,6 +180,9 @@ class Exact(Backend):
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest
+        if settings.norm != "l1":
+            linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
+            return _left_open(answer, linearisation, rest), left_open
         again = np.flatnonzero(rest | (conflict if settings.nearest else False))
         if not len(again):
             return answer, left_open
@@ -180,13 +197,30 @@ class Exact(Backend):
         left = None
         if settings.time_limit is not None and search.time_limit is not None:
             left = settings.time_limit - min(search.time_limit, time.monotonic() - started)
-        proved = np.where(solved.status == kernels.NODE_LIMIT, solved.bound, 0.0)
+        proved = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)
         vertices = finish(request, again, answer, MILP(), incumbents=incumbents, seconds=left)
         linearisation.others = ActiveJacobian(request, answer, vertices)
         # What the search had proved by then holds whatever came after it.
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         return answer, left_open
+
+
+def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:
+    """What no other solver takes over: the best point found, or none.
+
+    Args:
+        answer: to be written into; y is the prediction where a sample is open.
+        linearisation: what the search found.
+        rest: the samples that are open, (B,) bool.
+    """
+    solved = linearisation.solved
+    found = rest & np.isfinite(solved.distance)
+    answer.y[found] = solved.z[found, : answer.y.shape[1]]
+    answer.status[rest] = Status.UNSOLVED
+    answer.status[found] = Status.LIMIT
+    answer.value[rest] = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)[rest]
+    return answer
 
 
 def _forgive_rounding(linearisation: ExactLinearisation, answer: Answer, rest: Array) -> Array:
@@ -199,14 +233,14 @@ def _forgive_rounding(linearisation: ExactLinearisation, answer: Answer, rest: A
     """
     solved, yhat = linearisation.solved, linearisation.yhat
     forgiven = np.zeros(len(rest), dtype=bool)
-    failed = (solved.status == kernels.NUMERICAL) & (np.abs(yhat).max(1) > _LARGE)
+    failed = (solved.status == core.NUMERICAL) & (np.abs(yhat).max(1) > _LARGE)
     samples = np.flatnonzero(failed)
     if not len(samples):
         return forgiven
     search = linearisation.search._replace(lost=LOST, tie="first")
     instance = linearisation.instance.take(samples)
     again = linearisation.engine.project(instance, yhat[samples], search)
-    found = again.status == kernels.SOLVED
+    found = again.status == core.SOLVED
     own = samples[found]
     solved.z[own], answer.value[own] = again.z[found], again.distance[found]
     answer.assignment[own] = again.assignment[found]

@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
-from gdpnet.ir.steps import round_to_steps, stepping_inequalities
-from gdpnet.kernels import (
+from gdpnet import core
+from gdpnet.core import (
     ACCEPTED,
     ACCEPTED_AS_IS,
-    DONE,
     NO_SOLUTION,
     NODE_LIMIT,
     NUMERICAL,
     SOLVED,
     Array,
-    Block,
-    Detail,
-    Output,
-    least_norm,
-    new_program,
-    run_exact,
 )
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import round_to_steps, stepping_inequalities
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.threads import FEW, in_threads
+from gdpnet.threads import FEW, workers_of
+
+
+class Output(NamedTuple):
+    """Results of a component for a batch.
+
+    Attributes:
+        z: the point, auxiliaries included; NaN where there is none, (B, n).
+        distance: weighted l1 distance of its outputs, or their squared l2 distance, inf where there
+            is none, (B,).
+        bound: proved lower bound on the distance, (B,).
+        status: outcome of the search, or ACCEPTED_AS_IS, (B,) int8.
+        assignment: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
+        nodes: linear programs of the search, (B,).
+    """
+
+    z: Array
+    distance: Array
+    bound: Array
+    status: Array
+    assignment: Array
+    nodes: Array
+
+
+class Detail(NamedTuple):
+    """The final dictionary of each sample.
+
+    Attributes:
+        column_state: whether a column follows the prediction, is at its lower or upper bound,
+            DETERMINED by the tight rows, or rests (an auxiliary that nothing moves), (B, n) int8.
+        column_source: the row with one entry that is a column's bound; -1 for its own bound, -2
+            for an integer split, (B, n).
+        tight_rows: rows that determine the DETERMINED columns, -1 beyond their number, (B, n).
+        multipliers: the distance falls by the multiplier per unit of b, (B, n).
+        reduced_costs: rate of the distance in a column that is at a bound, (B, n).
+    """
+
+    column_state: Array
+    column_source: Array
+    tight_rows: Array
+    multipliers: Array
+    reduced_costs: Array
 
 
 class Solved(NamedTuple):
@@ -82,7 +116,9 @@ class ExactEngine:
         self.plain = all(c.prepared.plain and not c.nested for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
-        self.programs: list[list[Block]] = [[] for _ in self.components]
+        self.searches = [core.Search(component.native) for component in self.components]
+        self._ties: dict[int, core.LeastNorm] = {}
+        self._euclidean: dict[int, core.EuclideanSearch] = {}
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
@@ -140,8 +176,8 @@ class ExactEngine:
             yhat: predictions, (B, d).
             options: how they were projected.
         """
-        if options.tie == "least_norm":
-            return FaceJacobian(instance, solved, yhat, options.weights)
+        if options.norm == "l2" or options.tie == "least_norm":
+            return FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
         return FactoredJacobian(instance, solved, self.data.outputs)
 
     def _clip_free(self, z: Array, options: SearchOptions) -> tuple[Array, Array, Array]:
@@ -154,7 +190,7 @@ class ExactEngine:
             inside = np.clip(z[:, j], column.lower, column.upper)
             moved = np.abs(inside - z[:, j])
             far = moved > options.tolerance * np.maximum(1.0, np.abs(inside))
-            distance += np.where(far, options.weights[j] * moved, 0.0)
+            distance += options.sum_of(np.where(far, options.weights[j] * moved, 0.0)[:, None])
             z[:, j] = np.where(far, inside, z[:, j])
             status[far] = SOLVED
             follows[:, j] = ~far
@@ -177,44 +213,21 @@ class ExactEngine:
             np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
             weights if whole else np.ascontiguousarray(weights[component.outputs]),
         )
-        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
-
-        def settle_ties(span: tuple[int, int], progress: Array, unproved: Array) -> None:
-            moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
-            samples = span[0] + np.flatnonzero(moved)
-            nodes, flag = least_norm(
-                *(component.prepared, component.logic, *arguments),
-                *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
-            )
-            out.nodes[samples] += nodes
-            unproved[samples] = flag != DONE
-
-        def search(span: tuple[int, int], program: Block, progress: Array) -> None:
-            limits = options.node_limit, options.tolerance, options.lost
-            run_exact(*span, program.words, *arguments, *limits, progress, out, detail)
-            if unproved is not None:
-                settle_ties(span, progress, unproved)
-
-        def work(span: tuple[int, int]) -> None:
-            programs = self.programs[index]
-            try:
-                program = programs.pop()
-            except IndexError:
-                program = new_program(component.prepared, component.logic)
-            progress = np.array([-1, -1], dtype=np.int64)
-            if options.time_limit is None:
-                search(span, program, progress)
-            else:
-                with _Watch(progress, options.time_limit):
-                    search(span, program, progress)
-            programs.append(program)
-
-        if size <= FEW:
-            work((0, size))
+        limits = (
+            *(options.node_limit, options.tolerance, options.lost),
+            inf if options.time_limit is None else options.time_limit,
+            1 if size <= FEW else workers_of(options.threads),
+            options.threads is not None,
+        )
+        unproved = None
+        if options.norm == "l2":
+            self._euclidean_of(index).project(*arguments, *limits, out)
         else:
-            in_threads(work, size, options.threads)
+            self.searches[index].project(*arguments, *limits, out, detail if detailed else None)
+            if options.tie == "least_norm":
+                unproved = self._settle_ties(index, arguments, options, out)
         if discrete:  # what passed as a whole number, and was none, has moved
-            away = np.abs(arguments[3] - yhat) @ arguments[4]
+            away = options.sum_of(np.abs(arguments[3] - yhat) * arguments[4])
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
             out.status[shifted] = SOLVED
             out.distance[shifted] = out.bound[shifted] = away[shifted]
@@ -229,6 +242,30 @@ class ExactEngine:
             out.z[near, : yhat.shape[1]] = yhat[near]
         return out, detail, unproved
 
+    def _settle_ties(
+        self, index: int, arguments: tuple[Array, ...], options: SearchOptions, out: Output
+    ) -> Array:
+        """Of all nearest points the one of least norm; returns where that is not proved."""
+        if index not in self._ties:
+            self._ties[index] = core.LeastNorm(self.components[index].native)
+        samples = np.flatnonzero((out.status == SOLVED) & (out.distance > 0.0))
+        nodes = np.zeros(len(samples), dtype=np.int64)
+        ties = np.zeros(len(samples), dtype=np.int8)
+        self._ties[index].settle(
+            *(*arguments, samples, out.z, out.assignment, out.distance, options.node_limit),
+            inf if options.time_limit is None else options.time_limit,
+            *(workers_of(options.threads), options.threads is not None, nodes, ties),
+        )
+        out.nodes[samples] += nodes
+        unproved = np.zeros(len(out.status), dtype=np.bool_)
+        unproved[samples] = ties != 0
+        return unproved
+
+    def _euclidean_of(self, index: int) -> core.EuclideanSearch:
+        if index not in self._euclidean:
+            self._euclidean[index] = core.EuclideanSearch(self.components[index].native)
+        return self._euclidean[index]
+
 
 # Which outcome a sample has when its components differ.
 _SEVERITY = np.zeros(ACCEPTED_AS_IS + 1, dtype=np.int8)
@@ -237,7 +274,7 @@ for _rank, _code in enumerate([ACCEPTED_AS_IS, SOLVED, NODE_LIMIT, NUMERICAL, NO
 
 
 def activity_of(component: Component, active: Array) -> Array:
-    """Which of the kernel's clauses apply, from those of the rules.
+    """Which of the component's clauses apply, from those of the rules.
 
     Args:
         component: whose.
@@ -292,33 +329,3 @@ def new_detail(size: int, n: int) -> Detail:
 
 
 _NO_DETAIL = new_detail(0, 0)
-
-
-class _Watch:
-    """Stops the search of a sample that has been at work for too long.
-
-    Kernels cannot look at a clock; they look at `progress[1]` at every node instead, and a thread
-    beside them writes the number of the sample that has to stop into it.
-    """
-
-    def __init__(self, progress: Array, time_limit: float) -> None:
-        self.progress = progress
-        self.time_limit = time_limit
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        sample, since = -1, time.monotonic()
-        while not self._over.wait(min(0.005, self.time_limit / 4)):
-            now = int(self.progress[0])
-            if now != sample:
-                sample, since = now, time.monotonic()
-            elif time.monotonic() - since > self.time_limit:
-                self.progress[1] = sample

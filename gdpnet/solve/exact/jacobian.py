@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gdpnet.core import Array, vjp_face, vjp_vertex
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import Array, vjp_face, vjp_vertex
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
 
@@ -102,7 +102,7 @@ class FactoredJacobian:
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             vjp_vertex(
-                component.words, given.varying, parts[index][1], given.z, given.gradient, *to
+                component.native, given.varying, parts[index][1], given.z, given.gradient, *to
             )
 
         return by_component(self.instance, self.solved, gradient, one)
@@ -120,19 +120,21 @@ class FactoredJacobian:
 
 @dataclass(frozen=True)
 class FaceJacobian:
-    """The Jacobian of a batch of least-norm projections.
+    """The Jacobian of a batch of Euclidean projections, or of least-norm ones.
 
     Attributes:
         instance: the rules of the batch.
         solved: the projections.
         yhat: predictions, (B, d).
         weights: (d,).
+        kinks: whether outputs that are where their prediction is follow it, as in l1.
     """
 
     instance: Instance
     solved: Solved
     yhat: Array
     weights: Array
+    kinks: bool
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
@@ -143,7 +145,7 @@ class FaceJacobian:
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             vjp_face(
-                *(component.prepared, component.logic, given.varying),
+                *(component.native, self.kinks, given.varying),
                 np.ascontiguousarray(self.instance.bound[:, component.rows]),
                 np.ascontiguousarray(self.yhat[:, component.outputs]),
                 np.ascontiguousarray(self.weights[component.outputs]),

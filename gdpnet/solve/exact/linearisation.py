@@ -64,7 +64,7 @@ class ExactLinearisation(Linearisation):
 
     def dictionaries(self) -> Solved:
         """What was found, with the final dictionaries; searched again where they were not kept."""
-        if self.solved.detailed:
+        if self.solved.detailed or self.search.norm == "l2":  # whose derivative needs none
             return self.solved
         return self.engine.project(self.instance, self.yhat, self.search, detailed=True)
 
@@ -87,7 +87,7 @@ class ExactLinearisation(Linearisation):
             answer: as it is returned.
         """
         size, d = answer.y.shape
-        if not (self.solved.parts and rules.data.rows):
+        if not (self.solved.parts and rules.data.rows) or self.search.norm == "l2":
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
         known = (answer.status == Status.PROJECTED) & answer.finished_by("exact")
         known &= (answer.y == self.solved.z[:, :d]).all(1)  # not moved since, by strict or a tie

@@ -51,7 +51,7 @@ class Loosened:
         margin = _MARGIN * instance.scale(self.rules.table)
         loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]
-        plain = options._replace(tie="first", weights=np.ones(d))
+        plain = options._replace(tie="first", norm="l1", weights=np.ones(d))
         return self.engine.project(loose, yhat / self.unit[:d], plain)
 
 
@@ -130,7 +130,7 @@ def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Sear
     Returns:
         Those of them.
     """
-    from gdpnet.kernels import NO_SOLUTION
+    from gdpnet.core import NO_SOLUTION
 
     if not len(conflict):
         return conflict

@@ -27,6 +27,7 @@ class SearchOptions(NamedTuple):
         threads: or None to choose.
         tie: "first" or "least_norm".
         lost: what adding up a row may lose of its terms beside large predictions, relative.
+        norm: "l1" or "l2".
     """
 
     weights: np.ndarray
@@ -36,3 +37,12 @@ class SearchOptions(NamedTuple):
     threads: int | None = None
     tie: str = "first"
     lost: float = 0.0
+    norm: str = "l1"
+
+    def sum_of(self, moves: np.ndarray) -> np.ndarray:
+        """What is minimised, of weighted moves of the outputs: their sum, or that of squares.
+
+        Args:
+            moves: none of them negative, (B, k).
+        """
+        return (moves * moves if self.norm == "l2" else moves).sum(1)

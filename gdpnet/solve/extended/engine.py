@@ -9,25 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet import core
+from gdpnet.core import Array
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
-from gdpnet.kernels import (
-    Array,
-    Basis,
-    ExtendedOutput,
-    ExtendedWorkspace,
-    Extent,
-    Sources,
-    Tables,
-    new_extended_workspace,
-    run_extended,
-    vjp_extended,
-)
 from gdpnet.relaxation.blocks import Layout
 from gdpnet.solve.base import Gradients
-from gdpnet.solve.extended.tables import TableWriter, extent, largest, sources
-from gdpnet.threads import FEW, in_threads
+from gdpnet.solve.extended.tables import Extent, TableWriter, extent, largest, sources
+from gdpnet.threads import workers_of
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau, where it gets
 # the compact form of the program: both take 30 ms a sample at 670 to 860 columns.
@@ -38,9 +28,6 @@ class ExtendedProblem(NamedTuple):
     """What was solved.
 
     Attributes:
-        src: rows of the rules.
-        tab: layouts.
-        size: the most that a sample needs.
         layout: each sample's layout, its place in the tables, (B,).
         bound: right sides, (B, m).
         varying: coefficients that depend on x, (B, k, n).
@@ -48,14 +35,33 @@ class ExtendedProblem(NamedTuple):
         weights: (d,).
     """
 
-    src: Sources
-    tab: Tables
-    size: Extent
     layout: Array
     bound: Array
     varying: Array
     start: Array
     weights: Array
+
+
+class Basis(NamedTuple):
+    """The final basis of each sample; arrays of length 0 where nobody asked for it.
+
+    The bases of a sample's parts stand one behind the other.
+
+    Attributes:
+        state: what the products are in the final program, (B, products) int8.
+        rank: places of the blocks in the final program, 0 for those it has not, (B, blocks) int32.
+        size: columns that are not 0, by part, (B, parts).
+        column: those columns of the program, (B, basis) int32.
+        row: as many tight rows of the program, (B, basis) int32.
+        value: values of those columns, (B, basis).
+    """
+
+    state: Array
+    rank: Array
+    size: Array
+    column: Array
+    row: Array
+    value: Array
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class ExtendedSolved:
             blocks, (B, blocks) int32.
         basis: the final bases (empty arrays where not asked for).
         problem: what was solved.
-        workspaces: memory that fits the problem, taken from here and given back.
+        native: who solved it.
+        threads: in which it was solved, or None.
     """
 
     y: Array
@@ -84,7 +91,8 @@ class ExtendedSolved:
     product: Array
     basis: Basis
     problem: ExtendedProblem
-    workspaces: list[ExtendedWorkspace]
+    native: core.Extended
+    threads: int | None
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
@@ -103,13 +111,11 @@ class ExtendedSolved:
             bound=np.zeros_like(problem.bound),
             varying=np.zeros_like(problem.varying),
         )
-        work = _take(self.workspaces, problem.src, problem.size)
-        vjp_extended(
-            *(problem.src, problem.tab, *problem[3:], work),
-            *(self.outcome, self.basis, np.array(gradient, dtype=np.float64)),
+        self.native.vjp(
+            *(*problem, workers_of(self.threads), self.threads is not None),
+            *(self.outcome, *self.basis, np.array(gradient, dtype=np.float64)),
             *(found.yhat, found.bound, found.varying),
         )
-        self.workspaces.append(work)
         return found
 
 
@@ -122,14 +128,13 @@ class ExtendedEngine:
 
     def __init__(self, rules: Rules) -> None:
         self.data = rules.data
-        self._sources = sources(rules.data)
+        self._sources = core.ExtendedSources(**sources(rules.data)._asdict())
         self._places: dict[Layout, int] = {}
-        self._by_identity: dict[
-            int, int
-        ] = {}  # of the layouts in `_places`: hashing one takes long
+        # Of the layouts in `_places`: hashing one takes long.
+        self._by_identity: dict[int, int] = {}
         self._counts: list[tuple[int, int]] = []  # blocks and products of each
         self._writer = TableWriter()
-        self._compiled = _Compiled(self._writer.tables(), largest([]), [])
+        self._compiled = self._compile_tables(largest([]))
         self._lock = threading.Lock()
 
     def accepts(self, layout: Layout) -> bool:
@@ -161,33 +166,24 @@ class ExtendedEngine:
         """
         number, compiled = self._compile(layouts)
         size = len(start)
-        out = ExtendedOutput(
-            y=np.empty((size, self.data.outputs)),
-            value=np.empty(size),
-            outcome=np.empty(size, dtype=np.int8),
-            weight=np.empty((size, max((self._counts[k][1] for k in number), default=0))),
-            product=np.empty(
-                (size, max((self._counts[k][0] for k in number), default=0)), dtype=np.int32
-            ),
+        blocks = max((self._counts[k][0] for k in number), default=0)
+        products = max((self._counts[k][1] for k in number), default=0)
+        found = (
+            np.empty((size, self.data.outputs)),
+            np.empty(size),
+            np.empty(size, dtype=np.int8),
+            np.empty((size, products)),
+            np.empty((size, blocks), dtype=np.int32),
         )
-        basis = _new_basis(size if detailed else 0, compiled.size)
+        basis = _new_basis(size, compiled.size) if detailed else _NO_BASIS
         problem = ExtendedProblem(
-            *(self._sources, compiled.tables, compiled.size),
             np.array(number, dtype=np.int64)[layout_of_sample],
             *map(np.ascontiguousarray, (instance.bound, instance.varying, start, weights)),
         )
-        arguments = (problem.src, problem.tab, *problem[3:])
-
-        def work(span: tuple[int, int]) -> None:
-            workspace = _take(compiled.workspaces, self._sources, compiled.size)
-            run_extended(*span, *arguments, tolerance, workspace, out, basis)
-            compiled.workspaces.append(workspace)
-
-        if size <= FEW:
-            work((0, size))
-        else:
-            in_threads(work, size, threads)
-        return ExtendedSolved(*out, basis, problem, compiled.workspaces)
+        compiled.native.solve(
+            *(*problem, tolerance, workers_of(threads), threads is not None), *found, *basis
+        )
+        return ExtendedSolved(*found, basis, problem, compiled.native, threads)
 
     def _compile(self, layouts: Sequence[Layout]) -> tuple[list[int], _Compiled]:
         """Places of layouts in the tables, which grow where one is new."""
@@ -205,26 +201,19 @@ class ExtendedEngine:
                 places = [self._places[layout] for layout in layouts]
                 if len(self._places) > before:
                     size = largest(extents)
-                    # Memory that is in use goes back to where it came from, never to a larger size.
-                    kept = self._compiled.workspaces if size == self._compiled.size else []
-                    self._compiled = _Compiled(self._writer.tables(), size, kept)
+                    self._compiled = self._compile_tables(size)
             return places, self._compiled
+
+    def _compile_tables(self, size: Extent) -> _Compiled:
+        tables = core.ExtendedTables(**self._writer.tables()._asdict())
+        return _Compiled(core.Extended(self._sources, tables, *size[:5]), size)
 
 
 class _Compiled(NamedTuple):
-    """The layouts met so far, what they need at most, and memory of that size."""
+    """The layouts met so far, and what they need at most."""
 
-    tables: Tables
+    native: core.Extended
     size: Extent
-    workspaces: list[ExtendedWorkspace]
-
-
-def _take(workspaces: list[ExtendedWorkspace], sources: Sources, size: Extent) -> ExtendedWorkspace:
-    """Memory of the given size, used before or new; several threads may ask."""
-    try:
-        return workspaces.pop()
-    except IndexError:
-        return new_extended_workspace(sources, size)
 
 
 def _new_basis(samples: int, size: Extent) -> Basis:
@@ -236,3 +225,6 @@ def _new_basis(samples: int, size: Extent) -> Basis:
         row=np.empty((samples, size.basis), dtype=np.int32),
         value=np.empty((samples, size.basis)),
     )
+
+
+_NO_BASIS = _new_basis(0, largest([]))

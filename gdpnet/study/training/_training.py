@@ -42,7 +42,7 @@ class Training:
 
     Attributes:
         step: steps done.
-        seconds: taken by them, validation and the loading of compiled kernels not counted.
+        seconds: taken by them, validation and the loading of solvers not counted.
         curve: steps and losses of the validation samples.
     """
 
@@ -126,7 +126,7 @@ class Training:
         self.step, self.seconds = state["step"], state["seconds"]
 
     def _warm_up(self) -> None:
-        """Have solvers loaded and kernels compiled before the clock starts; nothing is kept.
+        """Have solvers loaded before the clock starts; nothing is kept.
 
         The method that comes first would pay for all others.
         """

@@ -1,0 +1,72 @@
+// A node of the search for the point that is nearest in the weighted Euclidean norm:
+//
+//     minimise    1/2 sum_j (w_j (z_j - yhat_j))^2   over the enforced rows and bounds
+//
+// The quadratic program has no kinks and no price. Its columns are x_j = w_j (z_j - origin_j), so all curvatures of
+// outputs are 1. The origin is the prediction; where that is so large that little would be left of the digits of z,
+// it is 0, and the prediction is the centre.
+//
+// Auxiliaries, and outputs of weight 0, cost nothing. They are drawn to a centre by a small curvature, in units in
+// which they do about as much to a row as an output does: else it would take many centres until none matters. A value
+// with centres is no bound of the node (minimise y^2 / 2 for y >= 1000 - z, z free: that is 0, the first value with a
+// centre is not); `Quadratic::bound_value` is one without them.
+#pragma once
+
+#include "gdpnet/branching.hpp"
+#include "gdpnet/quadratic_node.hpp"
+#include "gdpnet/sample.hpp"
+
+namespace gdpnet {
+
+class EuclideanNode : public QuadraticNode {
+public:
+    explicit EuclideanNode(const Sample& sample);
+
+    // Takes over what is in the sample and goes to the root. False on contradiction.
+    bool begin(Vector<const double> yhat, Vector<const double> weights);
+
+    // Adds a row to the program: as a bound if it has one entry. False on contradiction.
+    bool enforce(Index code);
+
+    // Solves the node's program, until its centres do not matter; stops where the bound reaches the cutoff.
+    Outcome solve(double cutoff);
+
+    // Writes z at an optimum, as exactly as it can be had.
+    void settle_point();
+
+    // Half the squared distance at z.
+    double value() const;
+
+    // What enforcing row i adds to the node's optimum at least, infinite if the row cannot hold.
+    //
+    // The optimum x is the projection of the prediction onto a convex set: any point y of it costs at least what x
+    // does plus 1/2 |y - x|^2, and to satisfy the row it has to leave x by at least the distance of the row. Columns
+    // that a bound keeps from helping are left out. Rows without a column in common add up.
+    Gain look_ahead(Index i) const;
+
+    bool row_holds(Index i) const { return sample_.holds(i, units.z.data()); }
+
+    // Whether the enforced rows hold at z.
+    bool verify() const;
+
+    // Whether whole-number columns are whole to the last digit.
+    bool whole() const;
+
+    // Fixes them at the nearest whole number.
+    void fix_whole();
+
+    // A whole-number column that is not fixed, -1 if there is none.
+    Index unfixed() const;
+
+private:
+    void choose_units();
+    void choose_auxiliary_units();
+    bool tighten(Index j, double bound, bool is_lower, bool negated);
+    bool settled() const;
+
+    const Sample& sample_;
+    bool auxiliaries_ = false;  // whether some column has no cost
+    std::vector<double> yhat_, weight_;
+};
+
+}  // namespace gdpnet

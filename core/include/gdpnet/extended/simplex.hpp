@@ -1,0 +1,25 @@
+// The dual simplex method on a `Dictionary`.
+//
+// A step takes the most violated row or basic column out of the basis and lets a nonbasic quantity in.
+// The ratio test passes kinks and bounds (long step), allows a small dual infeasibility for a larger
+// pivot (Harris) and falls back to Bland's rule when the objective stalls.
+#pragma once
+
+#include "gdpnet/extended/dictionary.hpp"
+#include "gdpnet/watch.hpp"
+
+namespace gdpnet::extended {
+
+enum class Optimisation { optimal, infeasible, cut_off, trouble };
+
+// Restores feasibility of the enforced rows, raising the dual objective up to `cutoff`. Where a
+// contradiction lies within rounding, the row's tolerance or the column's bound gives way.
+Optimisation dual_simplex(Dictionary& dictionary, SparseRows& rows, double cutoff, Watch& watch);
+
+// The dual simplex, again where its basis does not give what its rows ask for.
+Optimisation settle(Dictionary& dictionary, SparseRows& rows, double cutoff, Watch& watch);
+
+// Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
+bool refactor(Dictionary& dictionary, const SparseRows& rows);
+
+}  // namespace gdpnet::extended

@@ -1,0 +1,61 @@
+// Visitor of the search: the nearest point.
+//
+// A clause that holds at a node's optimum needs no decision. Bounds used for pruning, all valid by weak duality:
+// - the dual objective after every pivot;
+// - the look-ahead of a literal: the dual objective after one long dual step on one of its rows;
+// - the packing bound: look-aheads of clauses whose dual steps press no reduced cost the same way add up.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "gdpnet/linear.hpp"
+#include "gdpnet/search.hpp"
+
+namespace gdpnet {
+
+class Nearest {
+public:
+    Nearest(Linear& node, Assignment& assignment);
+
+    // The incumbent, valid where `distance` is finite.
+    double distance = std::numeric_limits<double>::infinity();
+    LinearState best;
+    std::vector<Truth> best_state;
+
+    bool trouble = false;  // whether some node could not be settled
+
+    // Forgets the incumbent.
+    void begin(Index node_limit);
+
+    // The least bound of what is still open, and of the incumbent.
+    double lower_bound(Stack& stack) const;
+
+    Verdict settle(const Effort&);
+    void open(Frame& frame, Children children);
+    bool wants(const Frame& frame, Children children) const { return children.bound[frame.next] < cutoff_; }
+    bool apply(Frame& frame, Children children) { return apply_child(node_, assignment_, frame, children); }
+    void close(const Frame&) {}
+    bool exhausted(const Effort& effort) const { return effort.opened >= node_limit_; }
+    bool troubled() { return trouble = true; }
+
+private:
+    enum class Finding { infeasible, cutoff, trouble, leaf, clause, column };
+
+    Finding look();
+    Finding look_at_clauses(bool& forced);
+    Finding look_ahead(bool& forced);
+    Gain literal_gain(Index literal);
+    bool whole() const;
+    Index most_fractional() const;
+    void keep();
+
+    Linear& node_;
+    Assignment& assignment_;
+    Index node_limit_ = 0;
+    double cutoff_ = std::numeric_limits<double>::infinity();
+    Branching branching_;
+    Index column_ = -1;  // to split, or a clause is branched on
+};
+
+}  // namespace gdpnet

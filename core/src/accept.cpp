@@ -1,0 +1,36 @@
+#include "gdpnet/accept.hpp"
+
+#include <cmath>
+
+namespace gdpnet {
+
+bool accepts(const Sample& sample, const Assignment& assignment, Vector<const double> yhat, double tolerance,
+             Vector<Truth> truth) {
+    const Rows& rows = assignment.rows;
+    const Logic& logic = assignment.logic;
+    for (Index j = 0; j < Index(yhat.size()); ++j) {
+        const double x = yhat[j], lower = rows.lower[j], upper = rows.upper[j];
+        if (lower - x > tolerance * std::max(1.0, std::abs(lower))) return false;
+        if (x - upper > tolerance * std::max(1.0, std::abs(upper))) return false;
+        if (rows.integer[j] && x != std::nearbyint(x)) return false;
+    }
+    const auto row_holds = [&](Index i) {
+        return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
+    };
+    for (Index i : rows.global_rows)
+        if (!row_holds(i)) return false;
+    const auto some_disjunct_holds = [&](Index c, Truth* mark) {
+        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
+            if (assignment.holds(logic.clause_literal[e] - 1, row_holds, mark)) return true;
+        return false;
+    };
+    const auto asked = [&](Index c) { return assignment.active[c] && logic.clause_guard[c] < 0; };
+    for (Index c = 0; c < logic.clauses(); ++c)
+        if (asked(c) && !some_disjunct_holds(c, nullptr)) return false;
+    std::fill(truth.begin(), truth.end(), Truth(0));
+    for (Index c = 0; c < logic.clauses(); ++c)
+        if (asked(c)) some_disjunct_holds(c, truth.data());
+    return true;
+}
+
+}  // namespace gdpnet

@@ -1,0 +1,220 @@
+#include "gdpnet/euclidean.hpp"
+
+#include <cmath>
+
+#include "gdpnet/tolerances.hpp"
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Euclidean::Euclidean(EuclideanNode& node, Assignment& assignment)
+    : best(std::size_t(node.q.n)),
+      best_state(assignment.state.size(), 0),
+      node_(node),
+      assignment_(assignment),
+      branching_(assignment.logic),
+      label_(assignment.state.size(), 0),
+      rank_(std::size_t(assignment.logic.clauses()), -1),
+      best_rank_(std::size_t(assignment.logic.clauses()), -1) {}
+
+void Euclidean::begin(Index node_limit) {
+    node_limit_ = node_limit;
+    value = kInfinity;
+    same_ = 0.0;
+    trouble = false;
+}
+
+double Euclidean::lower_bound(Stack& stack) const {
+    double lower = value;
+    for (Index level = 0; level < stack.depth; ++level) {
+        const Frame& frame = stack.frame(level);
+        if (frame.next < frame.children) lower = std::min(lower, stack.children(level).bound[frame.next]);
+    }
+    return std::max(lower, 0.0);
+}
+
+Verdict Euclidean::settle(const Effort&) {
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        switch (look()) {
+            case Finding::closed:
+                return Verdict::closed;
+            case Finding::branch:
+                return Verdict::branch;
+            case Finding::trouble:
+                return Verdict::trouble;
+            case Finding::leaf:
+                if (keep()) return Verdict::closed;
+                node_.q.restart_in_box();  // once more, by other steps
+        }
+    }
+    return Verdict::trouble;
+}
+
+void Euclidean::open(Frame& frame, Children children) {
+    if (column_ >= 0) {
+        open_split(frame, children, column_, split_, node_.q.bound_value());
+    } else {
+        open_clause(frame, children, assignment_.logic, branching_, cutoff());
+    }
+}
+
+// Solves the node and decides what is forced, until nothing is.
+Euclidean::Finding Euclidean::look() {
+    while (true) {
+        const Outcome outcome = node_.solve(cutoff());
+        if (outcome == Outcome::trouble) return Finding::trouble;
+        if (outcome != Outcome::optimal) return Finding::closed;
+        const double bound = node_.q.bound_value();
+        if (bound >= cutoff() || (bound >= value - same_ && !may_come_first())) return Finding::closed;
+        node_.settle_point();
+        bool forced = false;
+        if (!look_at_clauses(forced)) return Finding::closed;
+        if (forced) continue;
+        column_ = -1;
+        if (branching_.empty()) {
+            column_ = node_.fractional();
+            if (column_ >= 0) {
+                split_ = node_.units.z[column_];
+                return Finding::branch;
+            }
+            return node_.whole() ? Finding::leaf : make_whole(bound);
+        }
+        const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+        switch (branching_.choose(assignment_, bound, cutoff(), gain_of)) {
+            case Branching::Choice::clause:
+                return Finding::branch;
+            case Branching::Choice::cutoff:
+                return Finding::closed;
+            case Branching::Choice::single:
+                if (!assignment_.choose(node_, branching_.literal)) return Finding::closed;
+        }
+    }
+}
+
+// A node whose whole-number columns are whole but for rounding: solved once more with these fixed. If that costs
+// something, or anything else does not hold then, they are split after all.
+Euclidean::Finding Euclidean::make_whole(double bound) {
+    const Index column = node_.unfixed();
+    if (column < 0) return Finding::trouble;
+    const double near = std::nearbyint(node_.units.z[column]);
+    const double split = near > node_.units.lower[column] ? near - 0.5 : near + 0.5;
+    const Index decided = assignment_.decided();
+    node_.keep_aside();
+    node_.fix_whole();
+    if (node_.solve(cutoff()) == Outcome::optimal) {
+        node_.settle_point();
+        bool forced = false;
+        if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() <= bound + same_)
+            return Finding::closed;
+    }
+    assignment_.back_to(decided);
+    node_.take_back();
+    column_ = column;
+    split_ = split;
+    return Finding::branch;
+}
+
+// Lists the broken clauses; one with a single literal left has that chosen. False on contradiction.
+bool Euclidean::look_at_clauses(bool& forced) {
+    const auto row_holds = [this](Index i) { return node_.row_holds(i); };
+    branching_.clear();
+    for (Index c = 0; c < assignment_.logic.clauses(); ++c) {
+        if (!assignment_.required(c)) continue;
+        const Assignment::Standing standing = assignment_.stands(c, row_holds);
+        if (standing.satisfied) continue;
+        if (standing.open == 0) return false;
+        if (standing.open == 1) {
+            if (!assignment_.choose(node_, standing.last)) return false;
+            forced = true;
+        } else {
+            branching_.add(c);
+        }
+    }
+    return true;
+}
+
+// Look-ahead of a literal: the best of its rows.
+Gain Euclidean::literal_gain(Index literal) const {
+    const Logic& logic = assignment_.logic;
+    const Index k = boolean_of(literal);
+    const auto& start = literal > 0 ? logic.true_start : logic.false_start;
+    const auto& listed = literal > 0 ? logic.true_row : logic.false_row;
+    Gain found;
+    for (Index e = start[k]; e < start[k + 1]; ++e) {
+        const Gain ahead = node_.look_ahead(listed[e]);
+        if (ahead.gain > found.gain) found = ahead;
+    }
+    return found;
+}
+
+// Takes a leaf's point, if it holds and comes before the incumbent. False if it does not hold.
+bool Euclidean::keep() {
+    if (!node_.verify()) return false;
+    const double found = node_.value();
+    if (found >= cutoff()) return true;
+    label();
+    if (found >= value - same_ && !(rank_ < best_rank_)) return true;
+    value = found;
+    const double distance = std::sqrt(2.0 * found);
+    same_ = distance * (kSameDistance * distance + kSameDistanceFloor);
+    best = node_.units.z;
+    best_state = label_;
+    best_rank_ = rank_;
+    return true;
+}
+
+// ---------------------------------------------------------------- the order of the model
+
+// Whether a point of the node can come before the incumbent, by what has been decided.
+bool Euclidean::may_come_first() const {
+    const Logic& logic = assignment_.logic;
+    for (Index c = 0; c < logic.clauses(); ++c) {
+        if (!assignment_.required(c) || best_rank_[c] < 0) continue;
+        Index possible = -1, chosen = -1;
+        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
+            const Index literal = logic.clause_literal[e];
+            if (assignment_.is_true(literal)) {
+                chosen = e - logic.clause_start[c];
+                break;
+            }
+            if (possible < 0 && assignment_.state[boolean_of(literal)] == 0) possible = e - logic.clause_start[c];
+        }
+        // What satisfies an earlier literal, too, is found where that is chosen.
+        const Index rank = chosen >= 0 ? chosen : possible;
+        if (rank < 0 || rank > best_rank_[c]) return false;
+        if (rank < best_rank_[c]) return true;
+    }
+    return false;
+}
+
+// Writes the assignment of the point at hand: of every required clause the first disjunct that holds.
+void Euclidean::label() {
+    const Logic& logic = assignment_.logic;
+    const auto row_holds = [this](Index i) { return node_.row_holds(i); };
+    assignment_.record(row_holds, label_);
+    for (Index c = 0; c < logic.clauses(); ++c) {
+        rank_[c] = -1;
+        if (!assignment_.required(c)) continue;
+        const Index first = logic.clause_start[c];
+        Index at = first;
+        while (at < logic.clause_start[c + 1] && label_[boolean_of(logic.clause_literal[at])] != sign_of(logic.clause_literal[at])) ++at;
+        rank_[c] = at - first;
+        if (at == logic.clause_start[c + 1]) continue;
+        const Index chosen = boolean_of(logic.clause_literal[at]);
+        if (logic.tied[chosen] || logic.guarded_start[chosen] < logic.guarded_start[chosen + 1]) continue;
+        for (Index e = first; e < at; ++e) {
+            const Index k = boolean_of(logic.clause_literal[e]);
+            if (logic.tied[k] || !assignment_.holds(k, row_holds, label_.data())) continue;
+            label_[chosen] = 0;
+            rank_[c] = e - first;
+            break;
+        }
+    }
+}
+
+}  // namespace gdpnet

@@ -1,0 +1,216 @@
+#include "gdpnet/euclidean_node.hpp"
+
+#include "gdpnet/tolerances.hpp"
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double power_of_two_near(double value) { return std::ldexp(1.0, int(std::nearbyint(std::log2(value)))); }
+
+}  // namespace
+
+EuclideanNode::EuclideanNode(const Sample& sample)
+    : QuadraticNode(sample.rows), sample_(sample), yhat_(sample.rows.outputs), weight_(sample.rows.outputs) {
+    q.price = 0.0;
+    q.rounding = kTermRounding;
+    std::fill(q.kinked.begin(), q.kinked.end(), std::uint8_t(0));
+}
+
+bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weights) {
+    std::copy(yhat.begin(), yhat.end(), yhat_.begin());
+    std::copy(weights.begin(), weights.end(), weight_.begin());
+    if (!rows.varying.empty()) units.coefficient = sample_.coefficient;
+    units.rhs = sample_.rhs;
+    choose_units();
+    units.convert_rows(q);
+    touch();
+    q.enforce_only(0);
+    units.lower = rows.lower;
+    units.upper = rows.upper;
+    units.convert_bounds(q);
+    bool possible = true;
+    for (Index i : rows.global_rows) possible = possible && enforce(i);
+    q.restart_in_box();
+    return possible;
+}
+
+// Origins, units, curvatures and centres.
+void EuclideanNode::choose_units() {
+    auxiliaries_ = false;
+    for (Index j = 0; j < q.n; ++j) {
+        const bool output = j < rows.outputs;
+        const bool cost = output && weight_[j] > 0.0;
+        const bool near = output && std::abs(yhat_[j]) <= kLargePrediction;
+        units.origin[j] = near ? yhat_[j] : std::min(std::max(0.0, rows.lower[j]), rows.upper[j]);
+        units.unit[j] = cost ? 1.0 / weight_[j] : 1.0;
+        q.costly[j] = cost;
+        q.curvature[j] = cost ? 1.0 : kCentreCurvature;
+        if (!cost) auxiliaries_ = true;
+    }
+    if (auxiliaries_) choose_auxiliary_units();
+    for (Index j = 0; j < q.n; ++j) q.centre[j] = j < rows.outputs ? (yhat_[j] - units.origin[j]) / units.unit[j] : 0.0;
+}
+
+// Units of columns without cost, by the largest coefficient that they have beside outputs.
+void EuclideanNode::choose_auxiliary_units() {
+    std::vector<double>& largest = q.x;  // free until the program starts
+    for (int round = 0; round < 2; ++round) {  // twice, since some stand in rows with nothing but auxiliaries
+        std::fill(largest.begin(), largest.end(), 0.0);
+        for (Index i = 0; i < q.m; ++i) {
+            double outputs = 0.0, others = 0.0;
+            for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
+                double& size = q.costly[q.column[e]] ? outputs : others;
+                size = std::max(size, std::abs(units.coefficient[e]) * units.unit[q.column[e]]);
+            }
+            const double size = outputs > 0.0 ? outputs : others;
+            if (!(size > 0.0)) continue;
+            for (Index e = q.start[i]; e < q.start[i + 1]; ++e)
+                largest[q.column[e]] = std::max(largest[q.column[e]], std::abs(units.coefficient[e]) / size);
+        }
+        for (Index j = 0; j < q.n; ++j)
+            if (!q.costly[j] && largest[j] > 0.0) units.unit[j] = power_of_two_near(1.0 / largest[j]);
+    }
+}
+
+bool EuclideanNode::enforce(Index code) {
+    const Index i = q.row_of(code), first = q.start[i], entries = q.start[i + 1] - first;
+    if (entries > 1) return QuadraticNode::enforce(code);
+    const bool negated = code >= q.m, equality = q.equality[i];
+    const double coefficient = entries == 1 ? sample_.coefficient[first] : 0.0;
+    if (coefficient == 0.0) {
+        const double over = equality ? std::abs(sample_.rhs[i]) : -sample_.rhs[i];
+        return negated || over <= sample_.tolerance[i];
+    }
+    const Index j = q.column[first];
+    const double bound = sample_.rhs[i] / coefficient;
+    const bool upper_side = (coefficient > 0.0) != negated;
+    double low = bound, high = bound;
+    bool boundary = negated;  // whether the boundary itself has been explored
+    if (rows.integer[j]) {
+        low = std::ceil(bound - whole_slack(bound));
+        high = std::floor(bound + whole_slack(bound));
+        if (negated) {  // on to the next integer
+            boundary = false;
+            const double above = high + 1.0;
+            high = low - 1.0;
+            low = above;
+        }
+    }
+    if ((upper_side || equality) && !tighten(j, high, false, boundary)) return false;
+    return (upper_side && !equality) || tighten(j, low, true, boundary);
+}
+
+// Raises the lower bound of column j, or drops the upper one. False if the box empties.
+bool EuclideanNode::tighten(Index j, double bound, bool is_lower, bool negated) {
+    if (is_lower ? bound <= units.lower[j] : bound >= units.upper[j]) return true;
+    const double gap = is_lower ? units.upper[j] - bound : bound - units.lower[j];
+    const double magnitude = std::max(1.0, std::abs(bound));
+    if (negated && gap <= kNoPivot * magnitude) return false;
+    if (gap < 0.0) {
+        const double allowed = rows.integer[j] ? whole_slack(bound) : kAccepted * magnitude;
+        if (gap < -allowed) return false;
+        bound = is_lower ? units.upper[j] : units.lower[j];  // a contradiction within rounding
+    }
+    touch();
+    (is_lower ? units.lower : units.upper)[j] = bound;
+    (is_lower ? q.lower : q.upper)[j] = (bound - units.origin[j]) / units.unit[j];
+    return true;
+}
+
+bool EuclideanNode::settled() const {
+    double size = kLeastMultiplier;
+    for (Index k = 0; k < q.active_count; ++k) size = std::max(size, std::abs(q.multiplier[k]));
+    return q.pull() <= kSettledPull * size;
+}
+
+Outcome EuclideanNode::solve(double cutoff) {
+    int restarts = 0;
+    for (int round = 0; round < kCentres; ++round) {
+        const Outcome outcome = q.minimise(cutoff);
+        if (outcome == Outcome::trouble && restarts++ == 0) {
+            q.restart_in_box();
+            continue;
+        }
+        if (outcome != Outcome::optimal || !auxiliaries_ || settled()) return outcome;
+        if (!q.recentre()) q.restart_in_box();
+    }
+    return Outcome::trouble;
+}
+
+void EuclideanNode::settle_point() {
+    q.refine();
+    units.read_point(q);
+    for (Index j = 0; j < rows.outputs; ++j)  // minus zero becomes zero
+        units.z[j] = q.state[j] == Quadratic::Column::free && q.x[j] == q.centre[j] ? yhat_[j] : units.z[j] + 0.0;
+}
+
+double EuclideanNode::value() const {
+    double total = 0.0;
+    for (Index j = 0; j < rows.outputs; ++j) {
+        const double away = weight_[j] * (units.z[j] - yhat_[j]);
+        total += away * away;
+    }
+    return 0.5 * total;
+}
+
+Gain EuclideanNode::look_ahead(Index i) const {
+    Gain found;
+    double over = q.excess(i);
+    const double sign = over < 0.0 ? -1.0 : 1.0;  // negative only matters for equalities
+    if (q.equality[i]) over = std::abs(over);
+    if (!(over > q.forgiven[i])) return found;
+    const double needed = over;
+    double square = 0.0, reach = 0.0;
+    for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
+        const Index j = q.column[e];
+        const double a = sign * q.coefficient[e];
+        if (a == 0.0) continue;
+        const double room = a > 0.0 ? q.x[j] - q.lower[j] : q.upper[j] - q.x[j];
+        if (!(room > 0.0)) continue;
+        reach += std::abs(a) * room;
+        if (q.costly[j]) {
+            square += a * a;
+            found.up |= std::uint64_t(1) << (j & 63);
+        } else {
+            over -= std::abs(a) * room;
+        }
+    }
+    found.down = found.up;
+    if (!(over > q.forgiven[i])) return Gain();
+    found.gain = needed - reach > q.forgiven[i] ? kInfinity : 0.5 * over * over / square;
+    return found;
+}
+
+bool EuclideanNode::verify() const {
+    for (Index e = 0; e < q.enforced_count; ++e) {
+        const Index code = q.enforced[e], i = q.row_of(code);
+        const double over = sample_.excess(i, units.z.data());
+        if (!((code >= q.m ? -over : q.equality[i] ? std::abs(over) : over) <= 2.0 * sample_.tolerance[i])) return false;
+    }
+    return true;
+}
+
+bool EuclideanNode::whole() const {
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j] && units.z[j] != std::nearbyint(units.z[j])) return false;
+    return true;
+}
+
+void EuclideanNode::fix_whole() {
+    touch();
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j]) units.lower[j] = units.upper[j] = std::nearbyint(units.z[j]);
+    units.convert_bounds(q);
+    q.restart_in_box();
+}
+
+Index EuclideanNode::unfixed() const {
+    for (Index j = 0; j < q.n; ++j)
+        if (rows.integer[j] && units.lower[j] < units.upper[j]) return j;
+    return -1;
+}
+
+}  // namespace gdpnet

@@ -1,0 +1,69 @@
+#include "gdpnet/euclidean_search.hpp"
+
+#include <limits>
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+void EuclideanSearch::project(const Batch& batch, const Limits& limits, const Answers& answers, Threads threads,
+                              Call& call) {
+    over_samples(batch.size(), threads, call, [&](Watch& watch, Index first, Index last) {
+        auto work = pool_.take([&] { return std::make_unique<Workspace>(component_); });
+        for (Index s = first; s < last && !watch.interrupted(); ++s) {
+            watch.begin_sample();
+            one(*work, batch, s, limits, answers, watch);
+        }
+        pool_.give(std::move(work));
+    });
+}
+
+void EuclideanSearch::one(Workspace& work, const Batch& batch, Index s, const Limits& limits, const Answers& answers,
+                          Watch& watch) const {
+    const Vector<const double> yhat = batch.yhat[s];
+    const Vector<double> z = answers.z[s];
+    work.sample.load(batch.varying[s], batch.bound[s]);
+    work.assignment.begin(batch.active[s]);
+    watch.over(long(component_.rows.count()) + 50);
+    if (component_.rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
+        answers.status[s] = std::int8_t(Status::accepted);
+        answers.distance[s] = answers.bound[s] = 0.0;
+        answers.nodes[s] = 0;
+        std::copy(yhat.begin(), yhat.end(), z.begin());
+        return;
+    }
+    if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
+    Euclidean& nearest = work.nearest;
+    nearest.begin(limits.nodes);
+    Effort effort;
+    const bool alive = work.node.begin(yhat, batch.weights);
+    const Finish finish = search(work.node, work.assignment, work.stack, nearest, watch, effort, alive);
+    Status status = Status::no_solution;
+    double bound = kInfinity;
+    if (nearest.trouble) {
+        status = Status::numerical;
+        bound = 0.0;
+    } else if (finish == Finish::limited) {
+        status = Status::limited;
+        bound = nearest.lower_bound(work.stack);
+    } else if (nearest.value < kInfinity) {
+        status = Status::solved;
+        bound = nearest.value;
+    }
+    answers.status[s] = std::int8_t(status);
+    answers.distance[s] = 2.0 * nearest.value;
+    answers.bound[s] = 2.0 * bound;
+    answers.nodes[s] = alive ? effort.opened : 0;
+    if (nearest.value < kInfinity) {
+        std::copy(nearest.best.begin(), nearest.best.end(), z.begin());
+        std::copy(nearest.best_state.begin(), nearest.best_state.end(), answers.assignment[s].begin());
+    } else {
+        std::fill(z.begin(), z.end(), std::numeric_limits<double>::quiet_NaN());
+    }
+}
+
+}  // namespace gdpnet

@@ -1,0 +1,295 @@
+// The dictionary of a node: bounds, rows that join, the stack of saved states. The steps are in simplex.cpp.
+#include "gdpnet/linear.hpp"
+
+#include <cstring>
+#include <limits>
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+LinearState::LinearState(Index n) : numbers_(std::size_t(5 * n)), slots_(std::size_t(5 * n)) {
+    const auto numbers = [&](Index line) { return Vector<double>(numbers_.data() + line * n, std::size_t(n)); };
+    const auto slots = [&](Index line) { return Vector<Slot>(slots_.data() + line * n, std::size_t(n)); };
+    lower = numbers(0);
+    upper = numbers(1);
+    value = numbers(2);
+    reduced = numbers(3);
+    slope = numbers(4);
+    nonbasic = slots(0);
+    basic = slots(1);
+    place = slots(2);
+    lower_source = slots(3);
+    upper_source = slots(4);
+}
+
+void LinearState::copy(const LinearState& other) {
+    std::memcpy(numbers_.data(), other.numbers_.data(), numbers_.size() * sizeof(double));
+    std::memcpy(slots_.data(), other.slots_.data(), slots_.size() * sizeof(Slot));
+    basics = other.basics;
+    listed = other.listed;
+}
+
+Linear::Linear(Sample& sample)
+    : LinearState(sample.rows.columns()),
+      n(sample.rows.columns()),
+      m(sample.rows.count()),
+      sample(sample),
+      kink(std::size_t(n)),
+      weight(std::size_t(n)),
+      tableau(n, n),
+      enforced_(std::size_t(2 * m)),
+      flag_(std::size_t(2 * m), 0),
+      with_tableau_(std::max(Index(2), Index(kTableaus / (8.0 * double(std::max(n, Index(1)) * std::max(n, Index(1))))))),
+      alpha_(std::size_t(n)),
+      price_(std::size_t(n)),
+      size_(std::size_t(n)),
+      room_(std::size_t(n)),
+      further_(std::size_t(n)),
+      passed_(std::size_t(n)),
+      candidates_(std::size_t(n)),
+      factor_(n, 2 * n + 1) {}
+
+void Linear::start(Vector<const double> from, Vector<const double> to, Vector<const double> yhat,
+                   Vector<const double> weights) {
+    for (Index e = 0; e < listed; ++e) flag_[enforced_[e]] = 0;
+    basics = 0;
+    listed = 0;
+    age = 0;
+    for (Index j = 0; j < n; ++j) {
+        const double lo = from[j], up = to[j];
+        if (j < Index(yhat.size())) {
+            kink[j] = yhat[j];
+            weight[j] = weights[j];
+            value[j] = std::min(std::max(yhat[j], lo), up);
+        } else {
+            kink[j] = -kInfinity;
+            weight[j] = 0.0;
+            double rest = std::min(std::max(0.0, lo), up);
+            if (lo > -kInfinity && rest != lo && rest != up) {
+                rest = -lo < up ? lo : up;
+            } else if (up < kInfinity && rest != lo && rest != up) {
+                rest = up;
+            }
+            value[j] = rest;
+        }
+        lower[j] = lo;
+        upper[j] = up;
+        reduced[j] = 0.0;
+        slope[j] = 0.0;
+        nonbasic[j] = Slot(j);
+        place[j] = Slot(-1 - j);
+        lower_source[j] = kFromBox;
+        upper_source[j] = kFromBox;
+    }
+}
+
+void Linear::reset() {
+    for (Index e = 0; e < listed; ++e) flag_[enforced_[e]] &= kListed;
+    basics = 0;
+    age = 0;
+    for (Index j = 0; j < n; ++j) {
+        const double lo = lower[j], up = upper[j];
+        double rest = 0.0;
+        if (weight[j] > 0.0) {
+            rest = std::min(std::max(kink[j], lo), up);
+        } else if (lo > -kInfinity) {
+            rest = lo;
+        } else if (up < kInfinity) {
+            rest = up;
+        }
+        value[j] = rest;
+        reduced[j] = 0.0;
+        slope[j] = 0.0;
+        nonbasic[j] = Slot(j);
+        place[j] = Slot(-1 - j);
+    }
+}
+
+void Linear::move_nonbasic(Index position, Index j, double target) {
+    const double step = target - value[j];
+    value[j] = target;
+    for (Index k = 0; k < basics; ++k) value[basic[k]] += tableau(k, position) * step;
+}
+
+// A bound that stems from a negated row (source >= m) is strict in effect: its boundary belongs to a sibling that
+// has been explored, so a box with no inside beyond it is empty.
+bool Linear::tighten(Index j, double bound, Side side, Slot source) {
+    const bool is_lower = side == Side::lower;
+    if (is_lower ? bound <= lower[j] : bound >= upper[j]) return true;
+    const double gap = is_lower ? upper[j] - bound : bound - lower[j];
+    const Slot other = is_lower ? upper_source[j] : lower_source[j];
+    const double magnitude = std::max(1.0, std::abs(bound));
+    if ((source >= m || other >= m) && gap <= kNoPivot * magnitude) return false;
+    if (gap < 0.0) {
+        const double allowed = sample.rows.integer[j] ? whole_slack(bound) : kAccepted * magnitude;
+        if (gap < -allowed) return false;
+        bound = is_lower ? upper[j] : lower[j];  // a contradiction within rounding
+    }
+    (is_lower ? lower : upper)[j] = bound;
+    (is_lower ? lower_source : upper_source)[j] = source;
+    if (place[j] < 0 && (is_lower ? value[j] < bound : value[j] > bound)) move_nonbasic(-1 - place[j], j, bound);
+    return true;
+}
+
+bool Linear::enforce(Index code) {
+    const bool negated = code >= m;
+    const Index i = negated ? code - m : code;
+    const Rows& rows = sample.rows;
+    const Index first = rows.start[i];
+    const Index entries = rows.start[i + 1] - first;
+    if (entries > 1) {
+        if ((flag_[code] & kListed) == 0) {
+            flag_[code] |= kListed;
+            enforced_[listed++] = Slot(code);
+        }
+        return true;
+    }
+    const double coefficient = entries == 1 ? sample.coefficient[first] : 0.0;
+    const bool equality = rows.equality[i];
+    if (coefficient == 0.0) {
+        const double excess = equality ? std::abs(sample.rhs[i]) : -sample.rhs[i];
+        return negated || excess <= sample.tolerance[i];
+    }
+    const Index j = rows.column[first];
+    const double bound = sample.rhs[i] / coefficient;
+    const bool upper_side = (coefficient > 0.0) != negated;
+    double low = bound, high = bound;
+    Slot source = Slot(code);
+    if (rows.integer[j]) {
+        low = std::ceil(bound - whole_slack(bound));
+        high = std::floor(bound + whole_slack(bound));
+        if (negated) {  // the boundary itself has been explored: on to the next integer
+            source = kFromSplit;
+            const double above = high + 1.0;
+            high = low - 1.0;
+            low = above;
+        }
+    }
+    if ((upper_side || equality) && !tighten(j, high, Side::upper, source)) return false;
+    return (upper_side && !equality) || tighten(j, low, Side::lower, source);
+}
+
+void Linear::save(Index level) {
+    while (level >= Index(levels_.size())) levels_.emplace_back(n);
+    Level& kept = levels_[level];
+    kept.state.copy(*this);
+    if (level >= with_tableau_) return;
+    const std::size_t used = std::size_t(basics * n);
+    if (kept.tableau.size() < used) kept.tableau.resize(std::max(used, std::min(2 * used, std::size_t(n * n))));
+    std::memcpy(kept.tableau.data(), tableau.values.data(), used * sizeof(double));
+}
+
+void Linear::restore(Index level) {
+    const Level& kept = levels_[level];
+    for (Index p = 0; p < n; ++p)
+        if (nonbasic[p] >= n) flag_[nonbasic[p] - n] &= kListed;
+    for (Index e = kept.state.listed; e < listed; ++e) flag_[enforced_[e]] = 0;
+    copy(kept.state);
+    for (Index p = 0; p < n; ++p)
+        if (nonbasic[p] >= n) flag_[nonbasic[p] - n] |= kTight;
+    if (level < with_tableau_) {
+        std::memcpy(tableau.values.data(), kept.tableau.data(), std::size_t(basics * n) * sizeof(double));
+    } else if (!refactor()) {
+        reset();
+    }
+}
+
+double Linear::dual_objective() const {
+    double total = 0.0;
+    for (Index j = 0; j < n; ++j) {
+        if (weight[j] > 0.0) {
+            const double away = value[j] - kink[j];
+            total += place[j] >= 0 ? slope[j] * away : weight[j] * std::abs(away);
+        }
+    }
+    return total;
+}
+
+double Linear::distance() const {
+    double total = 0.0;
+    for (Index j = 0; j < n; ++j)
+        if (weight[j] > 0.0) total += weight[j] * std::abs(value[j] - kink[j]);
+    return total;
+}
+
+bool Linear::verify() {
+    for (Index k = 0; k < basics; ++k) {
+        const Index j = basic[k];
+        if (sample.rows.integer[j]) value[j] = std::nearbyint(value[j]);
+        const double x = value[j];
+        const double tolerance = 2.0 * column_tolerance(j, x);
+        if (!(x >= lower[j] - tolerance && x <= upper[j] + tolerance)) return false;
+    }
+    for (Index e = 0; e < listed; ++e) {
+        const Index code = enforced_[e];
+        const Index i = row_of(code);
+        double excess = sample.excess(i, value.data());
+        if (code >= m) excess = -excess;
+        if (sample.rows.equality[i]) excess = std::abs(excess);
+        if (!(excess <= 2.0 * sample.tolerance[i])) return false;
+    }
+    return true;
+}
+
+bool Linear::refactor() {
+    const Index r = basics, width = r + n + 1;
+    age = 0;
+    effort_ += long(r * r * width);
+    Index line = 0;
+    for (Index q = 0; q < n; ++q) {
+        if (nonbasic[q] < n) continue;
+        const Index code = nonbasic[q] - n;
+        const Index i = row_of(code);
+        double* work = &factor_(line, 0);
+        std::fill(work, work + width, 0.0);
+        double rest = sample.rhs[i];
+        for (Index e = sample.rows.start[i]; e < sample.rows.start[i + 1]; ++e) {
+            const Index j = sample.rows.column[e];
+            const double a = sample.coefficient[e];
+            if (place[j] >= 0) {
+                work[place[j]] += a;
+            } else {
+                work[r - 1 - place[j]] -= a;
+                rest -= a * value[j];
+            }
+        }
+        work[r + q] = code < m ? -1.0 : 1.0;
+        work[r + n] = rest;
+        ++line;
+    }
+    for (Index k = 0; k < r; ++k) {
+        Index best = k;
+        for (Index c = k + 1; c < r; ++c)
+            if (std::abs(factor_(c, k)) > std::abs(factor_(best, k))) best = c;
+        if (std::abs(factor_(best, k)) < kNoPivot) return false;
+        double* chosen = &factor_(k, 0);
+        if (best != k) std::swap_ranges(chosen, chosen + width, &factor_(best, 0));
+        const double inverse = 1.0 / chosen[k];
+        for (Index c = k; c < width; ++c) chosen[c] *= inverse;
+        for (Index other = 0; other < r; ++other) {
+            double* line_of = &factor_(other, 0);
+            const double factor = line_of[k];
+            if (other == k || factor == 0.0) continue;
+            for (Index c = k; c < width; ++c) line_of[c] -= factor * chosen[c];
+        }
+    }
+    std::fill(reduced.begin(), reduced.end(), 0.0);
+    for (Index k = 0; k < r; ++k) {
+        const double* work = &factor_(k, 0);
+        double* built = &tableau(k, 0);
+        const Index j = basic[k];
+        value[j] = work[r + n];
+        for (Index p = 0; p < n; ++p) {
+            built[p] = work[r + p];
+            reduced[p] += slope[j] * built[p];
+        }
+    }
+    return true;
+}
+
+}  // namespace gdpnet

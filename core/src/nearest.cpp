@@ -1,0 +1,180 @@
+#include "gdpnet/nearest.hpp"
+
+#include <cmath>
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Nearest::Nearest(Linear& node, Assignment& assignment)
+    : best(node.n),
+      best_state(assignment.state.size(), 0),
+      node_(node),
+      assignment_(assignment),
+      branching_(assignment.logic) {}
+
+void Nearest::begin(Index node_limit) {
+    node_limit_ = node_limit;
+    distance = kInfinity;
+    cutoff_ = kInfinity;
+    trouble = false;
+}
+
+double Nearest::lower_bound(Stack& stack) const {
+    double lower = distance;
+    for (Index level = 0; level < stack.depth; ++level) {
+        const Frame& frame = stack.frame(level);
+        if (frame.next < frame.children) lower = std::min(lower, stack.children(level).bound[frame.next]);
+    }
+    return lower;
+}
+
+Verdict Nearest::settle(const Effort&) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        switch (look()) {
+            case Finding::infeasible:
+            case Finding::cutoff:
+                return Verdict::closed;
+            case Finding::clause:
+                column_ = -1;
+                return Verdict::branch;
+            case Finding::column:
+                column_ = most_fractional();
+                return Verdict::branch;
+            case Finding::trouble:
+                return Verdict::trouble;
+            case Finding::leaf:
+                // Judged at a point that no earlier step has worn.
+                if (node_.refactor() && node_.verify()) {
+                    if (node_.distance() < cutoff_) keep();
+                    return Verdict::closed;
+                }
+                if (attempt > 0) node_.reset();
+        }
+    }
+    return Verdict::trouble;
+}
+
+void Nearest::open(Frame& frame, Children children) {
+    if (column_ >= 0) {
+        open_split(frame, children, column_, node_.value[column_], node_.dual_objective());
+        return;
+    }
+    open_clause(frame, children, assignment_.logic, branching_, cutoff_);
+}
+
+// Solves the node and decides what is forced, until nothing is.
+Nearest::Finding Nearest::look() {
+    while (true) {
+        switch (node_.solve(cutoff_)) {
+            case Outcome::infeasible:
+                return Finding::infeasible;
+            case Outcome::cutoff:
+                return Finding::cutoff;
+            case Outcome::trouble:
+                return Finding::trouble;
+            case Outcome::optimal:
+                break;
+        }
+        bool forced = false;
+        Finding found = look_at_clauses(forced);
+        if (forced) continue;
+        if (found != Finding::clause) return found;
+        found = look_ahead(forced);
+        if (!forced) return found;
+    }
+}
+
+// Lists the broken clauses; one with a single literal left has that chosen.
+Nearest::Finding Nearest::look_at_clauses(bool& forced) {
+    const auto row_holds = [this](Index i) { return node_.holds(i); };
+    const Index clauses = assignment_.logic.clauses();
+    branching_.clear();
+    for (Index c = 0; c < clauses; ++c) {
+        if (!assignment_.required(c)) continue;
+        const Assignment::Standing standing = assignment_.stands(c, row_holds);
+        if (standing.satisfied) continue;
+        if (standing.open == 0 || (standing.open == 1 && !assignment_.choose(node_, standing.last))) {
+            forced = false;
+            return Finding::infeasible;
+        }
+        if (standing.open == 1) {
+            forced = true;
+        } else {
+            branching_.add(c);
+        }
+    }
+    if (!branching_.empty()) return Finding::clause;
+    return whole() ? Finding::leaf : Finding::column;
+}
+
+// What each broken clause costs at least, and which is best to branch on.
+Nearest::Finding Nearest::look_ahead(bool& forced) {
+    const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+    switch (branching_.choose(assignment_, node_.dual_objective(), cutoff_, gain_of)) {
+        case Branching::Choice::clause:
+            return Finding::clause;
+        case Branching::Choice::single:
+            forced = assignment_.choose(node_, branching_.literal);
+            return Finding::cutoff;  // unless something was forced
+        case Branching::Choice::cutoff:
+            break;
+    }
+    return Finding::cutoff;
+}
+
+// Look-ahead of a literal: the best of its rows.
+Gain Nearest::literal_gain(Index literal) {
+    const Logic& logic = assignment_.logic;
+    const Index k = boolean_of(literal);
+    const auto& start = literal > 0 ? logic.true_start : logic.false_start;
+    const auto& listed = literal > 0 ? logic.true_row : logic.false_row;
+    Gain found;
+    for (Index e = start[k]; e < start[k + 1]; ++e) {
+        const Index i = listed[e];
+        const double excess = node_.sample.excess(i, node_.value.data());
+        const double size = node_.sample.rows.equality[i] ? std::abs(excess) : excess;
+        if (size > node_.sample.tolerance[i]) {
+            const Gain ahead = node_.look_ahead(i, excess);
+            if (ahead.gain > found.gain) found = ahead;
+        }
+    }
+    return found;
+}
+
+bool Nearest::whole() const {
+    for (Index j = 0; j < node_.n; ++j) {
+        if (!assignment_.rows.integer[j]) continue;
+        // A column on one of its breakpoints is that number to the last digit.
+        const double allowed = node_.place[j] >= 0 ? whole_slack(node_.value[j]) : 0.0;
+        if (std::abs(node_.value[j] - std::nearbyint(node_.value[j])) > allowed) return false;
+    }
+    return true;
+}
+
+Index Nearest::most_fractional() const {
+    double worst = -1.0;
+    Index column = 0;
+    for (Index j = 0; j < node_.n; ++j) {
+        if (!assignment_.rows.integer[j]) continue;
+        const double away = std::abs(node_.value[j] - std::nearbyint(node_.value[j]));
+        if (away > worst) {
+            worst = away;
+            column = j;
+        }
+    }
+    return column;
+}
+
+void Nearest::keep() {
+    distance = node_.distance();
+    cutoff_ = distance - kImprovement * std::max(1.0, distance);
+    best.copy(node_);
+    assignment_.record([this](Index i) { return node_.holds(i); }, best_state);
+}
+
+}  // namespace gdpnet

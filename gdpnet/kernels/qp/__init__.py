@@ -1,1 +1,0 @@
-"""Kernels of the regularised program."""
