@@ -1,8 +1,8 @@
-// The interior-point method for vectors of 4 numbers: AVX2.
+// The interior-point method in registers of four numbers: AVX2.
 #include "gdpnet/blocks/instance.hpp"
 
 namespace gdpnet::blocks {
 
-const Kernels kAvx2 = kernels_of<4>();
+const Kernels kAvx2 = kernels_of<Lanes<4, 1>>();
 
 }  // namespace gdpnet::blocks

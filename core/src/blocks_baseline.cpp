@@ -1,8 +1,8 @@
-// The interior-point method for vectors of 2 numbers: what every CPU has.
+// The interior-point method in registers of two numbers, which every CPU has.
 #include "gdpnet/blocks/instance.hpp"
 
 namespace gdpnet::blocks {
 
-const Kernels kBaseline = kernels_of<2>();
+const Kernels kBaseline = kernels_of<Lanes<2, 2>>();
 
 }  // namespace gdpnet::blocks

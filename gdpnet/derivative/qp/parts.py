@@ -1,8 +1,8 @@
 """The regularised programs of relaxations with several blocks, part by part.
 
-See `core/include/gdpnet/blocks/path.hpp` for the program. Every block has copies of all columns of its
-part; their sums are the same in all blocks, auxiliaries included, and the quadratic term stands on
-every copy and on no sum. As in the hull, a copy's eta is at most its weight times the output's
+See `core/include/gdpnet/blocks/path.hpp` for the program. Every block has copies of all columns of
+its part; their sums are the same in all blocks, auxiliaries included, and the quadratic term stands
+on every copy and on no sum. As in the hull, a copy's eta is at most its weight times the output's
 range; without that, products without weight, even empty ones, would take up a share of eta.
 
 Outputs whose ranges differ by many orders of magnitude may not be solved; `solved` tells.

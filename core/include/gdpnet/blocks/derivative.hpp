@@ -16,66 +16,89 @@
 namespace gdpnet::blocks {
 
 // How an iteration went.
-template <int N>
+template <class V>
 struct Hold {
-    Lanes<N> going;    // 0 for lanes that are done
-    Lanes<N> given;    // how far what is tight gives way
-    Lanes<N> largest;  // the largest change, its measure
+    V least;    // below which no change is worth measuring against
+    V going;    // 0 for lanes that are done
+    V given;    // how far what is tight gives way
+    V largest;  // the largest change, its measure
 };
+
+// Writes what is tight, and by how much rows and signs hold; and lists the rows that do. Most rows and
+// whole copies hold nothing in any lane: leaving them out saves most of the iterations' time, and
+// changes nothing, as they would add zeros.
+template <class V>
+inline void list_holding(const Shape& shape, double eps, Work<V>& work) {
+    const double stiffest = kStiffest * eps;
+    Index listed = 0;
+    for (Index copy = 0; copy < shape.copies; ++copy) {
+        for (Index j = 0; j <= 2 * shape.outputs; ++j) {
+            const Index at = copy * shape.width + j;
+            const V ratio = work.lower[at] * work.per_x[at];
+            work.tight_sign[at] = held(ratio, eps);
+            work.stiff_sign[at] = stiffness(ratio, eps, stiffest);
+        }
+        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
+            work.tight[e] = 1.0;
+            work.stiff[e] = stiffest;
+            if (!shape.equality[shape.row[e]]) {
+                const V ratio = work.multiplier[e] * work.per_slack[e];
+                work.tight[e] = held(ratio, eps);
+                work.stiff[e] = stiffness(ratio, eps, stiffest);
+            }
+            if (!work.idle[copy] && !all_zero(work.stiff[e])) work.holding[listed++] = e;
+        }
+        work.last_holding[copy] = listed;
+    }
+}
 
 // Writes the right sides of the copies: what the multipliers hold so far. `share` of the quadratic
 // term's slope is in them: 1 for the multipliers of the point, 0 for the derivative.
-template <int N>
-inline void write_holds(const Shape& shape, double eps, double share, Work<N>& work) {
+template <class V>
+inline void write_holds(const Shape& shape, double eps, double share, Work<V>& work) {
     const Index width = shape.width;
     for (Index i = 0; i < shape.blocks * width; ++i) work.d_sums[i] = 0.0;
+    Index h = 0;
     for (Index copy = 0; copy < shape.copies; ++copy) {
-        Lanes<N>* right = work.right + copy * width;
+        if (work.idle[copy]) continue;
+        V* right = work.right + copy * width;
         for (Index j = 0; j < width; ++j) {
             const Index at = copy * width + j;
-            Lanes<N> hold = share * curvature<N>(shape, j, eps) * work.x[at];
-            if (j <= 2 * shape.outputs) hold += held(work.lower[at] * work.per_x[at], eps) * work.d_lower[at];
+            V hold = share * curvature<V>(shape, j, eps) * work.x[at];
+            if (j <= 2 * shape.outputs) hold += work.tight_sign[at] * work.d_lower[at];
             right[j] = 0.0 - hold;
         }
-        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
-            const Index r = shape.row[e];
-            Lanes<N> hold = work.d_multiplier[e];
-            if (!shape.equality[r]) hold = held(work.multiplier[e] * work.per_slack[e], eps) * hold;
-            take_row(shape, work, r, hold, right);
+        for (; h < work.last_holding[copy]; ++h) {
+            const Index e = work.holding[h];
+            take_row(shape, work, shape.row[e], work.tight[e] * work.d_multiplier[e], right);
         }
     }
 }
 
 // Multipliers that go with `d_x`; writes how far what is tight gives way, and its measure. What lanes
 // have that are done must not depend on those beside them: it stays.
-template <int N>
-inline void raise_holds(const Shape& shape, double eps, double share, Work<N>& work, Hold<N>& state) {
-    const double stiffest = kStiffest * eps;
-    const Lanes<N> going = state.going, none = 0.0;
-    Lanes<N> given = 0.0, largest = kTiny + share;
+template <class V>
+inline void raise_holds(const Shape& shape, Work<V>& work, Hold<V>& state) {
+    const V going = state.going, none = 0.0;
+    V given = 0.0, largest = state.least;
+    Index h = 0;
     for (Index copy = 0; copy < shape.copies; ++copy) {
+        if (work.idle[copy]) continue;
+        const V* d_x = work.d_x + copy * shape.width;
         for (Index j = 0; j < shape.width; ++j) {
             const Index at = copy * shape.width + j;
-            const Lanes<N> change = work.d_x[at];
-            largest = most(most(largest, change), 0.0 - change);
+            largest = most(most(largest, d_x[j]), 0.0 - d_x[j]);
             if (j > 2 * shape.outputs) continue;
-            const Lanes<N> ratio = work.lower[at] * work.per_x[at], tight = held(ratio, eps);
-            const Lanes<N> before = work.d_lower[at];
-            const Lanes<N> after = stiffness(ratio, eps, stiffest) * change + tight * before;
+            const V tight = work.tight_sign[at], before = work.d_lower[at];
+            const V after = work.stiff_sign[at] * d_x[j] + tight * before;
             work.d_lower[at] = where_less(none, going, after, before);
-            given = most(most(given, tight * change), 0.0 - tight * change);
+            given = most(most(given, tight * d_x[j]), 0.0 - tight * d_x[j]);
         }
-        for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
-            const Index r = shape.row[e];
-            const Lanes<N> change = along(shape, work, r, work.d_x + copy * shape.width);
-            Lanes<N> tight = 1.0, stiff = stiffest;
-            if (!shape.equality[r]) {
-                const Lanes<N> ratio = work.multiplier[e] * work.per_slack[e];
-                tight = held(ratio, eps);
-                stiff = stiffness(ratio, eps, stiffest);
-            }
-            const Lanes<N> before = work.d_multiplier[e];
-            const Lanes<N> after = stiff * change + tight * before;
+        for (; h < work.last_holding[copy]; ++h) {
+            const Index e = work.holding[h];
+            const V change = along(shape, work, shape.row[e], d_x);
+            const V tight = work.tight[e], before = work.d_multiplier[e];
+            const V after = work.stiff[e] * change + tight * before;
             work.d_multiplier[e] = where_less(none, going, after, before);
             given = most(most(given, tight * change), 0.0 - tight * change);
         }
@@ -85,20 +108,22 @@ inline void raise_holds(const Shape& shape, double eps, double share, Work<N>& w
 }
 
 // Solves with what is tight held in place; `d_multiplier` becomes the rows' part. Given are the
-// matrices, and in `vector` what the multipliers of the sums must add up to.
-template <int N>
-inline void hold(const Shape& shape, double eps, double share, Work<N>& work) {
+// matrices, and in `vector` what the multipliers of the sums must add up to; `measure` is the least that
+// changes are measured against.
+template <class V>
+inline void hold(const Shape& shape, double eps, double share, V measure, Work<V>& work) {
     for (Index i = 0; i < shape.copies * shape.width; ++i) work.d_lower[i] = 0.0;
     for (Index e = 0; e < shape.places; ++e) work.d_multiplier[e] = 0.0;
-    Hold<N> state;
+    Hold<V> state;
+    state.least = measure;
     state.going = 1.0;
     bool still = false;
     for (Index round = 0; round < kHolds && !still; ++round) {
         write_holds(shape, eps, share, work);
         solve_all(shape, work);
-        raise_holds(shape, eps, share, work, state);
+        raise_holds(shape, work, state);
         still = true;
-        for (int lane = 0; lane < N; ++lane) {
+        for (int lane = 0; lane < V::kLanes; ++lane) {
             if (!(state.given.get(lane) > kHeld * state.largest.get(lane)))
                 state.going.set(lane, 0.0);
             else if (state.going.get(lane) > 0.0)
@@ -110,8 +135,8 @@ inline void hold(const Shape& shape, double eps, double share, Work<N>& work) {
 }
 
 // Adds what the rows of a sample contribute; their multipliers are in `aim`.
-template <int N>
-inline void add_gradients(const Shape& shape, const Batch& batch, const Work<N>& work, int lane, Index s,
+template <class V>
+inline void add_gradients(const Shape& shape, const Batch& batch, const Work<V>& work, int lane, Index s,
                           Adjoints adjoints) {
     const Index d = shape.outputs, n = d + shape.auxiliaries, m = shape.rules;
     const double* yhat = batch.yhat + s * batch.outputs;
@@ -120,7 +145,7 @@ inline void add_gradients(const Shape& shape, const Batch& batch, const Work<N>&
     double* to_bound = adjoints.bound + s * batch.bounds;
     double* to_varying = adjoints.varying + s * batch.varying_lines * batch.columns;
     for (Index copy = 0; copy < shape.copies; ++copy) {
-        const Lanes<N>*x = work.x + copy * shape.width, *adjoint = work.d_x + copy * shape.width;
+        const V*x = work.x + copy * shape.width, *adjoint = work.d_x + copy * shape.width;
         for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
             const Index r = shape.row[e];
             const double dual = work.d_multiplier[e].get(lane) * work.unit[r].get(lane);
@@ -133,7 +158,7 @@ inline void add_gradients(const Shape& shape, const Batch& batch, const Work<N>&
             }
             to_bound[shape.source[r]] -= weight;
             for (Index j = 0; j < d; ++j)
-                to_yhat[shape.columns[j]] += coefficient<N>(shape, batch, varying, r, j) * weight;
+                to_yhat[shape.columns[j]] += coefficient<V>(shape, batch, varying, r, j) * weight;
             const Index v = shape.varying[r];
             if (v < 0) continue;
             double* line = to_varying + v * batch.columns;
@@ -148,24 +173,25 @@ inline void add_gradients(const Shape& shape, const Batch& batch, const Work<N>&
 }
 
 // Gradients of samples first .. last - 1 of a call, from where they left the central path.
-template <int N>
+template <class V>
 void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoints adjoints, double* memory,
          Stop stop) {
-    Work<N> work;
-    lay_out(shape, reinterpret_cast<Lanes<N>*>(memory), work);
+    Work<V> work;
+    lay_out(shape, reinterpret_cast<V*>(memory), work);
     const Index d = shape.outputs;
-    for (; first < last && !stop.asked(stop.context); first += N) {
-        const Index own = last - first < N ? last - first : N;
-        for (int lane = 0; lane < N; ++lane) {
+    for (; first < last && !stop.asked(stop.context); first += V::kLanes) {
+        const Index own = last - first < V::kLanes ? last - first : V::kLanes;
+        for (int lane = 0; lane < V::kLanes; ++lane) {
             const Index k = lane < own ? first + lane : last - 1;
             write_table(shape, batch, batch.samples[k], work, lane);
             restore(shape, batch, k, work, lane);
         }
-        for (Index j = 0; j < shape.width; ++j) work.vector[j] = cost<N>(shape, batch, j);
+        for (Index j = 0; j < shape.width; ++j) work.vector[j] = cost<V>(shape, batch, j);
         factor_all(shape, batch.eps, kStiffest * batch.eps, work);
-        hold(shape, batch.eps, 1.0, work);
+        list_holding(shape, batch.eps, work);
+        hold(shape, batch.eps, 1.0, V(1.0), work);
         for (Index e = 0; e < shape.places; ++e) work.aim[e] = work.d_multiplier[e];
-        for (int lane = 0; lane < N; ++lane) {
+        for (int lane = 0; lane < V::kLanes; ++lane) {
             const Index s = batch.samples[lane < own ? first + lane : last - 1];
             for (Index j = 0; j < d; ++j) {
                 const double slope = adjoints.y[s * batch.outputs + shape.columns[j]];
@@ -173,7 +199,11 @@ void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoin
                 work.vector[d + j].set(lane, -slope);
             }
         }
-        hold(shape, batch.eps, 0.0, work);
+        // Where rows hold all that the gradient pulls at, nothing changes but by rounding: that is not to
+        // be measured against itself, but against what the gradient would do to the stiffness alone.
+        V measure = kTiny;
+        for (Index j = 0; j < 2 * d; ++j) measure = most(measure, work.vector[j] / (kStiffest * batch.eps));
+        hold(shape, batch.eps, 0.0, measure, work);
         for (int lane = 0; lane < own; ++lane)
             add_gradients(shape, batch, work, lane, batch.samples[first + lane], adjoints);
     }

@@ -1,4 +1,4 @@
-// The table of functions for vectors of N numbers: included where they are compiled for a CPU.
+// The table of functions for one kind of lanes: included where they are compiled for a CPU.
 #pragma once
 
 #include "gdpnet/blocks/derivative.hpp"
@@ -7,15 +7,15 @@
 
 namespace gdpnet::blocks {
 
-template <int N>
+template <class V>
 Index vectors(const Shape& shape) {
-    Work<N> work;
-    return lay_out<N>(shape, nullptr, work);
+    Work<V> work;
+    return lay_out<V>(shape, nullptr, work);
 }
 
-template <int N>
+template <class V>
 constexpr Kernels kernels_of() {
-    return {N, vectors<N>, solve<N>, vjp<N>};
+    return {V::kLanes, vectors<V>, solve<V>, vjp<V>};
 }
 
 }  // namespace gdpnet::blocks

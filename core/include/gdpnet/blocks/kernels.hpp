@@ -1,7 +1,7 @@
 // The interior-point method compiled for several CPUs: one table of functions for each.
 //
-// N is the width of their vectors: two numbers everywhere, four with AVX2, eight with AVX-512. How
-// many samples advance together changes no answer, so that all of them give the same, to the last bit.
+// They differ in how many samples advance together, which changes no answer: all of them give the same,
+// to the last bit.
 #pragma once
 
 #include "gdpnet/blocks/shape.hpp"
@@ -11,7 +11,7 @@ namespace gdpnet::blocks {
 
 struct Kernels {
     Index lanes;
-    Index (*vectors)(const Shape& shape);  // memory of a thread, in vectors of so many lanes
+    Index (*vectors)(const Shape& shape);  // memory of a thread, in numbers for each lane
     void (*solve)(const Shape& shape, const Batch& batch, Index first, Index last, Points points, double* memory,
                   Stop stop);
     void (*vjp)(const Shape& shape, const Batch& batch, Index first, Index last, Adjoints adjoints, double* memory,

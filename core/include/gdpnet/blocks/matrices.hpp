@@ -1,7 +1,7 @@
 // Small dense matrices of lanes.
 //
 // Every entry is a sum with one order of its terms, and each term waits for the one before. Entries
-// that do not need each other are therefore summed together, `kTile` at a time.
+// that do not need each other are therefore summed together, in tiles of as many as four registers hold.
 #pragma once
 
 #include "gdpnet/arrays.hpp"
@@ -9,20 +9,36 @@
 
 namespace gdpnet::blocks {
 
-constexpr int kTile = 4;
+template <int T>
+struct Tile {
+    static constexpr int kSize = T;
+};
+
+// Calls `work(tile, i)` for tiles that begin at i and cover first .. last - 1.
+template <class V, class Work>
+inline void in_tiles(Index first, Index last, Work work) {
+    constexpr int whole = V::kRegisters < 2 ? 4 : 2;
+    Index i = first;
+    for (; i + whole <= last; i += whole) work(Tile<whole>(), i);
+    if (i + 2 <= last) {
+        work(Tile<2>(), i);
+        i += 2;
+    }
+    if (i < last) work(Tile<1>(), i);
+}
 
 // Entries (i .. i + T - 1, k) of a matrix less the products of columns before k of their rows with
 // what stands above (k, k); they are written across the diagonal, into line k.
-template <int T, int N>
-inline void reduce(Lanes<N>* matrix, Index size, Index i, Index k) {
-    const Lanes<N>* line[T];
-    Lanes<N> sum[T];
+template <int T, class V>
+inline void reduce(V* matrix, Index size, Index i, Index k) {
+    const V* line[T];
+    V sum[T];
     for (int t = 0; t < T; ++t) {
         line[t] = matrix + (i + t) * size;
         sum[t] = line[t][k];
     }
     for (Index e = 0; e < k; ++e) {
-        const Lanes<N> above = matrix[e * size + k];
+        const V above = matrix[e * size + k];
         for (int t = 0; t < T; ++t) sum[t] -= line[t][e] * above;
     }
     for (int t = 0; t < T; ++t) matrix[k * size + i + t] = sum[t];
@@ -30,38 +46,32 @@ inline void reduce(Lanes<N>* matrix, Index size, Index i, Index k) {
 
 // L D L' of a symmetric matrix, whose lower triangle is given, without pivots below a number.
 // L stands below the diagonal, 1 / D on it, and D L' above it.
-template <int N>
-inline void factorise(Lanes<N>* matrix, Index size, double smallest) {
+template <class V>
+inline void factorise(V* matrix, Index size, double smallest) {
     for (Index k = 0; k < size; ++k) {
-        Index i = k;
-        for (; i + kTile <= size; i += kTile) reduce<kTile>(matrix, size, i, k);
-        if (i + 2 <= size) {
-            reduce<2>(matrix, size, i, k);
-            i += 2;
-        }
-        if (i < size) reduce<1>(matrix, size, i, k);
-        const Lanes<N> pivot = 1.0 / most(Lanes<N>(smallest), matrix[k * size + k]);
+        in_tiles<V>(k, size, [&](auto tile, Index i) { reduce<tile.kSize>(matrix, size, i, k); });
+        const V pivot = 1.0 / most(V(smallest), matrix[k * size + k]);
         matrix[k * size + k] = pivot;
-        for (i = k + 1; i < size; ++i) matrix[i * size + k] = matrix[k * size + i] * pivot;
+        for (Index i = k + 1; i < size; ++i) matrix[i * size + k] = matrix[k * size + i] * pivot;
     }
 }
 
 // Entries (k .. k + T - 1, i) of the transpose of L^-1, from those left of column i.
-template <int T, int N>
-inline void invert_entries(const Lanes<N>* matrix, Index size, Index i, Index k, Lanes<N>* target) {
-    const Lanes<N>* factors = matrix + i * size;
-    Lanes<N>* line[T];
-    Lanes<N> sum[T];
+template <int T, class V>
+inline void invert_entries(const V* matrix, Index size, Index i, Index k, V* target) {
+    const V* factors = matrix + i * size;
+    V* line[T];
+    V sum[T];
     for (int t = 0; t < T; ++t) {
         line[t] = target + (k + t) * size;
         sum[t] = 0.0 - factors[k + t];
         for (Index e = k + t + 1; e < k + T; ++e) sum[t] -= factors[e] * line[t][e];
     }
     for (Index e = k + T; e < i; ++e) {
-        const Lanes<N> factor = factors[e];
+        const V factor = factors[e];
         for (int t = 0; t < T; ++t) sum[t] -= factor * line[t][e];
     }
-    const Lanes<N> pivot = factors[i];
+    const V pivot = factors[i];
     for (int t = 0; t < T; ++t) {
         line[t][i] = sum[t];
         target[i * size + k + t] = sum[t] * pivot;
@@ -69,82 +79,65 @@ inline void invert_entries(const Lanes<N>* matrix, Index size, Index i, Index k,
 }
 
 // Entries (i .. i + T - 1, k) of the product of that transpose with D^-1 L^-1, in place.
-template <int T, int N>
-inline void multiply_entries(Lanes<N>* target, Index size, Index i, Index k) {
-    const Lanes<N> pivot = target[k * size + k];
-    Lanes<N>* line[T];
-    Lanes<N> sum[T];
+template <int T, class V>
+inline void multiply_entries(V* target, Index size, Index i, Index k) {
+    const V pivot = target[k * size + k];
+    V* line[T];
+    V sum[T];
     for (int t = 0; t < T; ++t) {
         line[t] = target + (i + t) * size;
         sum[t] = i + t < k ? pivot * line[t][k] : pivot;
     }
     for (Index e = k + 1; e < size; ++e) {
-        const Lanes<N> below = target[e * size + k];
+        const V below = target[e * size + k];
         for (int t = 0; t < T; ++t) sum[t] += line[t][e] * below;
     }
     for (int t = 0; t < T; ++t) line[t][k] = sum[t];
 }
 
 // Inverse of such a matrix, which is overwritten by its factors.
-template <int N>
-inline void invert(Lanes<N>* matrix, Index size, double smallest, Lanes<N>* target) {
+template <class V>
+inline void invert(V* matrix, Index size, double smallest, V* target) {
     factorise(matrix, size, smallest);
     for (Index i = 0; i < size; ++i) {  // K = L^-1: its transpose above the diagonal, D^-1 K on and below it
         target[i * size + i] = matrix[i * size + i];
-        Index k = 0;
-        for (; k + kTile <= i; k += kTile) invert_entries<kTile>(matrix, size, i, k, target);
-        if (k + 2 <= i) {
-            invert_entries<2>(matrix, size, i, k, target);
-            k += 2;
-        }
-        if (k < i) invert_entries<1>(matrix, size, i, k, target);
+        in_tiles<V>(0, i, [&](auto tile, Index k) { invert_entries<tile.kSize>(matrix, size, i, k, target); });
     }
-    for (Index k = 0; k < size; ++k) {
-        Index i = 0;
-        for (; i + kTile <= k + 1; i += kTile) multiply_entries<kTile>(target, size, i, k);
-        if (i + 2 <= k + 1) {
-            multiply_entries<2>(target, size, i, k);
-            i += 2;
-        }
-        if (i <= k) multiply_entries<1>(target, size, i, k);
-    }
+    for (Index k = 0; k < size; ++k)
+        in_tiles<V>(0, k + 1, [&](auto tile, Index i) { multiply_entries<tile.kSize>(target, size, i, k); });
     for (Index i = 0; i < size; ++i)
         for (Index k = 0; k < i; ++k) target[i * size + k] = target[k * size + i];
 }
 
-template <int T, int N>
-inline void add_entries(const Lanes<N>* matrix, Index size, const Lanes<N>* vector, Lanes<N>* total) {
-    Lanes<N> sum[T];
+template <int T, class V>
+inline void add_entries(const V* matrix, Index size, const V* vector, V* total) {
+    V sum[T];
     for (int t = 0; t < T; ++t) sum[t] = total[t];
     for (Index k = 0; k < size; ++k) {
-        const Lanes<N> factor = vector[k];
+        const V factor = vector[k];
         for (int t = 0; t < T; ++t) sum[t] += matrix[t * size + k] * factor;
     }
     for (int t = 0; t < T; ++t) total[t] = sum[t];
 }
 
 // Adds `matrix vector` to `total`.
-template <int N>
-inline void add_product(const Lanes<N>* matrix, Index size, const Lanes<N>* vector, Lanes<N>* total) {
-    Index i = 0;
-    for (; i + kTile <= size; i += kTile) add_entries<kTile>(matrix + i * size, size, vector, total + i);
-    if (i + 2 <= size) {
-        add_entries<2>(matrix + i * size, size, vector, total + i);
-        i += 2;
-    }
-    if (i < size) add_entries<1>(matrix + i * size, size, vector, total + i);
+template <class V>
+inline void add_product(const V* matrix, Index size, const V* vector, V* total) {
+    in_tiles<V>(0, size, [&](auto tile, Index i) {
+        add_entries<tile.kSize>(matrix + i * size, size, vector, total + i);
+    });
 }
 
 // Solves with the factors, in place.
-template <int N>
-inline void back_solve(const Lanes<N>* factors, Index size, Lanes<N>* vector) {
+template <class V>
+inline void back_solve(const V* factors, Index size, V* vector) {
     for (Index i = 0; i < size; ++i) {
-        Lanes<N> total = vector[i];
+        V total = vector[i];
         for (Index k = 0; k < i; ++k) total -= factors[i * size + k] * vector[k];
         vector[i] = total;
     }
     for (Index i = size - 1; i >= 0; --i) {
-        Lanes<N> total = vector[i] * factors[i * size + i];
+        V total = vector[i] * factors[i * size + i];
         for (Index k = i + 1; k < size; ++k) total -= factors[k * size + i] * vector[k];
         vector[i] = total;
     }

@@ -11,9 +11,9 @@
 //                 bounds, and eta <= (upper - lower) lambda among them
 //                 sum_k x_ck = sigma = (P, Q, 1, A)  for every block
 //
-// All blocks share sigma. N samples are on their way at a time, one in each lane of a vector; one that
-// is at the end of its central path makes room for the next. In the steps, equalities are rows with a
-// small compliance, whose multipliers are iterated.
+// All blocks share sigma. Several samples are on their way at a time, one in each lane; one that is at the
+// end of its central path makes room for the next. In the steps, equalities are rows with a small
+// compliance, whose multipliers are iterated.
 #pragma once
 
 #include "gdpnet/blocks/newton.hpp"
@@ -22,21 +22,21 @@
 namespace gdpnet::blocks {
 
 // Mean product of slacks and multipliers after a step of some length.
-template <int N>
-inline Lanes<N> gap_after(const Shape& shape, Lanes<N> length, const Work<N>& work) {
-    Lanes<N> total = 0.0;
+template <class V>
+inline V gap_after(const Shape& shape, V length, const Work<V>& work) {
+    V total = 0.0;
     Index count = 0;
     for (Index copy = 0; copy < shape.copies; ++copy) {
         for (Index j = 0; j <= 2 * shape.outputs; ++j) {
             const Index at = copy * shape.width + j;
-            const Lanes<N> x = work.x[at] + length * work.d_x[at];
+            const V x = work.x[at] + length * work.d_x[at];
             total += x * (work.lower[at] + length * work.d_lower[at]);
             ++count;
         }
     }
     for (Index e = 0; e < shape.places; ++e) {
         if (shape.equality[shape.row[e]]) continue;
-        const Lanes<N> slack = work.slack[e] + length * work.d_slack[e];
+        const V slack = work.slack[e] + length * work.d_slack[e];
         total += slack * (work.multiplier[e] + length * work.d_multiplier[e]);
         ++count;
     }
@@ -44,9 +44,9 @@ inline Lanes<N> gap_after(const Shape& shape, Lanes<N> length, const Work<N>& wo
 }
 
 // Writes the mean product of slacks and multipliers.
-template <int N>
-inline void measure_gap(const Shape& shape, Work<N>& work) {
-    Lanes<N> total = 0.0;
+template <class V>
+inline void measure_gap(const Shape& shape, Work<V>& work) {
+    V total = 0.0;
     Index count = 0;
     for (Index copy = 0; copy < shape.copies; ++copy) {
         for (Index j = 0; j <= 2 * shape.outputs; ++j) {
@@ -63,13 +63,13 @@ inline void measure_gap(const Shape& shape, Work<N>& work) {
 }
 
 // Writes `sum x - sigma` of every block, and what the multipliers of the sums are short of.
-template <int N>
-inline void write_residuals(const Shape& shape, const Batch& batch, Work<N>& work) {
+template <class V>
+inline void write_residuals(const Shape& shape, const Batch& batch, Work<V>& work) {
     const Index width = shape.width;
     for (Index j = 0; j < width; ++j) {
-        Lanes<N> rest = cost<N>(shape, batch, j);
+        V rest = cost<V>(shape, batch, j);
         for (Index c = 0; c < shape.blocks; ++c) {
-            Lanes<N> total = 0.0 - work.shared[j];
+            V total = 0.0 - work.shared[j];
             for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy)
                 total += work.x[copy * width + j];
             work.d_sums[c * width + j] = total;
@@ -80,26 +80,26 @@ inline void write_residuals(const Shape& shape, const Batch& batch, Work<N>& wor
 }
 
 // Writes the right sides of the copies, for a step towards `aim`.
-template <int N>
-inline void write_right_sides(const Shape& shape, double eps, Work<N>& work) {
+template <class V>
+inline void write_right_sides(const Shape& shape, double eps, Work<V>& work) {
     const Index width = shape.width, fixed = 2 * shape.outputs;
     for (Index c = 0; c < shape.blocks; ++c) {
         for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy) {
-            Lanes<N>* right = work.right + copy * width;
+            V* right = work.right + copy * width;
             for (Index j = 0; j < width; ++j) {
                 const Index at = copy * width + j;
-                Lanes<N> total = curvature<N>(shape, j, eps) * work.x[at] + work.sums[c * width + j];
+                V total = curvature<V>(shape, j, eps) * work.x[at] + work.sums[c * width + j];
                 if (j <= fixed) total += work.aim_lower[at] * work.per_x[at];
                 right[j] = 0.0 - total;
             }
             for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
                 const Index r = shape.row[e];
-                const Lanes<N> multiplier = work.multiplier[e], missing = work.activity[e];
-                Lanes<N> pull;
+                const V multiplier = work.multiplier[e], missing = work.activity[e];
+                V pull;
                 if (shape.equality[r]) {
                     pull = multiplier + missing / kCompliance;
                 } else {
-                    const Lanes<N> wrong = multiplier * (missing - kRoom) - work.aim[e];
+                    const V wrong = multiplier * (missing - kRoom) - work.aim[e];
                     pull = multiplier + wrong * work.per_slack[e];
                 }
                 take_row(shape, work, r, pull, right);
@@ -109,28 +109,28 @@ inline void write_right_sides(const Shape& shape, double eps, Work<N>& work) {
 }
 
 // Changes of slacks and multipliers from those of x; writes the longest step inside.
-template <int N>
-inline void finish_step(const Shape& shape, Work<N>& work) {
-    Lanes<N> blocking = kInside;  // the reciprocal of the step to the boundary
+template <class V>
+inline void finish_step(const Shape& shape, Work<V>& work) {
+    V blocking = kInside;  // the reciprocal of the step to the boundary
     for (Index copy = 0; copy < shape.copies; ++copy) {
         for (Index j = 0; j <= 2 * shape.outputs; ++j) {
             const Index at = copy * shape.width + j;
-            const Lanes<N> lower = work.lower[at], d_x = work.d_x[at], reciprocal = work.per_x[at];
-            const Lanes<N> fall = lower + (work.aim_lower[at] + lower * d_x) * reciprocal;
+            const V lower = work.lower[at], d_x = work.d_x[at], reciprocal = work.per_x[at];
+            const V fall = lower + (work.aim_lower[at] + lower * d_x) * reciprocal;
             work.d_lower[at] = 0.0 - fall;
             blocking = most(blocking, 0.0 - d_x * reciprocal);
             blocking = most(blocking, fall * work.per_lower[at]);
         }
         for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e) {
             const Index r = shape.row[e];
-            const Lanes<N> activity = work.activity[e] + along(shape, work, r, work.d_x + copy * shape.width);
+            const V activity = work.activity[e] + along(shape, work, r, work.d_x + copy * shape.width);
             if (shape.equality[r]) {
                 work.d_multiplier[e] = activity / kCompliance;
                 continue;
             }
-            const Lanes<N> multiplier = work.multiplier[e], reciprocal = work.per_slack[e];
-            const Lanes<N> d_slack = kRoom - activity - work.slack[e];
-            const Lanes<N> fall = multiplier + (work.aim[e] + multiplier * d_slack) * reciprocal;
+            const V multiplier = work.multiplier[e], reciprocal = work.per_slack[e];
+            const V d_slack = kRoom - activity - work.slack[e];
+            const V fall = multiplier + (work.aim[e] + multiplier * d_slack) * reciprocal;
             work.d_slack[e] = d_slack;
             work.d_multiplier[e] = 0.0 - fall;
             blocking = most(blocking, 0.0 - d_slack * reciprocal);
@@ -141,21 +141,21 @@ inline void finish_step(const Shape& shape, Work<N>& work) {
 }
 
 // The aim of the predictor: all products 0.
-template <int N>
-inline void aim_at_boundary(const Shape& shape, Work<N>& work) {
+template <class V>
+inline void aim_at_boundary(const Shape& shape, Work<V>& work) {
     for (Index i = 0; i < shape.copies * shape.width; ++i) work.aim_lower[i] = 0.0;
     for (Index e = 0; e < shape.places; ++e) work.aim[e] = 0.0;
 }
 
 // The aim of the corrector: products as far down as the predictor came, to second order.
-template <int N>
-inline void aim_at_path(const Shape& shape, Work<N>& work) {
-    const Lanes<N> reached = gap_after(shape, work.length, work) / work.gap;
-    Lanes<N> share = least(Lanes<N>(1.0), reached * reached * reached);
+template <class V>
+inline void aim_at_path(const Shape& shape, Work<V>& work) {
+    const V reached = gap_after(shape, work.length, work) / work.gap;
+    V share = least(V(1.0), reached * reached * reached);
     // Below 0.1 the boundary is too near for a second-order step.
     share = where_less(work.length, 0.1, 0.3, share);
-    const Lanes<N> second = where_less(work.length, 0.1, 0.0, 1.0);
-    const Lanes<N> target = most(Lanes<N>(0.1 * kEnd), work.gap * share);
+    const V second = where_less(work.length, 0.1, 0.0, 1.0);
+    const V target = most(V(0.1 * kEnd), work.gap * share);
     for (Index copy = 0; copy < shape.copies; ++copy) {
         for (Index j = 0; j <= 2 * shape.outputs; ++j) {
             const Index at = copy * shape.width + j;
@@ -167,10 +167,10 @@ inline void aim_at_path(const Shape& shape, Work<N>& work) {
 }
 
 // Takes the step.
-template <int N>
-inline void move(const Shape& shape, Work<N>& work) {
+template <class V>
+inline void move(const Shape& shape, Work<V>& work) {
     const Index width = shape.width;
-    const Lanes<N> length = work.length;
+    const V length = work.length;
     work.missing = work.missing * (1.0 - length);
     for (Index copy = 0; copy < shape.copies; ++copy) {
         for (Index j = 0; j < width; ++j) {
@@ -188,8 +188,8 @@ inline void move(const Shape& shape, Work<N>& work) {
 }
 
 // A step along the central path in every lane: a predictor, and from it the corrector.
-template <int N>
-inline void step(const Shape& shape, const Batch& batch, Work<N>& work) {
+template <class V>
+inline void step(const Shape& shape, const Batch& batch, Work<V>& work) {
     factor_all(shape, batch.eps, kAnyStiffness, work);
     for (Index copy = 0; copy < shape.copies; ++copy)
         for (Index e = shape.first_place[copy]; e < shape.first_place[copy + 1]; ++e)
@@ -205,12 +205,12 @@ inline void step(const Shape& shape, const Batch& batch, Work<N>& work) {
         finish_step(shape, work);
     }
     move(shape, work);
-    for (int lane = 0; lane < N; ++lane) ++work.rounds[lane];
+    for (int lane = 0; lane < V::kLanes; ++lane) ++work.rounds[lane];
 }
 
 // Writes y of the sample in a lane, which is at the end of its path.
-template <int N>
-inline void write_point(const Shape& shape, const Batch& batch, const Work<N>& work, int lane, Index s, Points points) {
+template <class V>
+inline void write_point(const Shape& shape, const Batch& batch, const Work<V>& work, int lane, Index s, Points points) {
     const Index d = shape.outputs;
     for (Index j = 0; j < d; ++j) {
         const Index at = s * batch.outputs + shape.columns[j];
@@ -219,14 +219,14 @@ inline void write_point(const Shape& shape, const Batch& batch, const Work<N>& w
 }
 
 // Solves samples first .. last - 1 of a call.
-template <int N>
+template <class V>
 void solve(const Shape& shape, const Batch& batch, Index first, Index last, Points points, double* memory, Stop stop) {
-    Work<N> work;
-    lay_out(shape, reinterpret_cast<Lanes<N>*>(memory), work);
-    Index running = last - first < N ? last - first : N;
+    Work<V> work;
+    lay_out(shape, reinterpret_cast<V*>(memory), work);
+    Index running = last - first < V::kLanes ? last - first : V::kLanes;
     Index waiting = first + running;
     if (running <= 0) return;
-    for (int lane = 0; lane < N; ++lane) {  // lanes to spare begin as a sample that is there
+    for (int lane = 0; lane < V::kLanes; ++lane) {  // lanes to spare begin as a sample that is there
         const bool own = lane < running;
         begin(shape, batch, own ? first + lane : last - 1, work, lane);
         work.sample[lane] = own ? first + lane : -1;
@@ -234,7 +234,7 @@ void solve(const Shape& shape, const Batch& batch, Index first, Index last, Poin
     while (!stop.asked(stop.context)) {
         measure_gap(shape, work);
         bool begun = false;
-        for (int lane = 0; lane < N; ++lane) {
+        for (int lane = 0; lane < V::kLanes; ++lane) {
             const Index k = work.sample[lane];
             const double gap = work.gap.get(lane);
             const bool there = gap <= kEnd && work.missing.get(lane) <= kResidual;

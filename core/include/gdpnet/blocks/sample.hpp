@@ -8,7 +8,7 @@
 namespace gdpnet::blocks {
 
 // Of a row of the rules, for a sample with these coefficients.
-template <int N>
+template <class V>
 inline double coefficient(const Shape& shape, const Batch& batch, const double* varying, Index r, Index j) {
     const Index v = shape.varying[r];
     const Index columns = shape.outputs + shape.auxiliaries;
@@ -16,15 +16,15 @@ inline double coefficient(const Shape& shape, const Batch& batch, const double* 
 }
 
 // A row of the table before scaling: of the rules, of a bound, or the range of an eta.
-template <int N>
-inline void write_row(const Shape& shape, const Batch& batch, Index s, Index r, Lanes<N>* row, int lane) {
+template <class V>
+inline void write_row(const Shape& shape, const Batch& batch, Index s, Index r, V* row, int lane) {
     const Index d = shape.outputs, n = d + shape.auxiliaries, m = shape.rules;
     const double* yhat = batch.yhat + s * batch.outputs;
     if (r < m) {
         const double* varying = batch.varying + s * batch.varying_lines * batch.columns;
         double rest = batch.bound[s * batch.bounds + shape.source[r]];
         for (Index j = 0; j < n; ++j) {
-            const double a = coefficient<N>(shape, batch, varying, r, j);
+            const double a = coefficient<V>(shape, batch, varying, r, j);
             if (j < d) {
                 row[j].set(lane, a);
                 row[d + j].set(lane, -a);
@@ -56,10 +56,10 @@ inline void write_row(const Shape& shape, const Batch& batch, Index s, Index r, 
 }
 
 // Rows of a sample over (p, q, lambda, a), scaled to a largest coefficient of 1.
-template <int N>
-inline void write_table(const Shape& shape, const Batch& batch, Index s, Work<N>& work, int lane) {
+template <class V>
+inline void write_table(const Shape& shape, const Batch& batch, Index s, Work<V>& work, int lane) {
     for (Index r = 0; r < shape.lines; ++r) {
-        Lanes<N>* row = work.table + r * shape.width;
+        V* row = work.table + r * shape.width;
         for (Index j = 0; j < shape.width; ++j) row[j].set(lane, 0.0);
         write_row(shape, batch, s, r, row, lane);
         double largest = 0.0;
@@ -75,14 +75,14 @@ inline void write_table(const Shape& shape, const Batch& batch, Index s, Work<N>
 }
 
 // The slope of the objective: weights of p and q, 0 of the others.
-template <int N>
+template <class V>
 inline double cost(const Shape& shape, const Batch& batch, Index j) {
     return j < 2 * shape.outputs ? batch.weights[shape.columns[j % shape.outputs]] : 0.0;
 }
 
 // The table of sample k of a call, and a point inside.
-template <int N>
-inline void begin(const Shape& shape, const Batch& batch, Index k, Work<N>& work, int lane) {
+template <class V>
+inline void begin(const Shape& shape, const Batch& batch, Index k, Work<V>& work, int lane) {
     write_table(shape, batch, batch.samples[k], work, lane);
     const Index width = shape.width, fixed = 2 * shape.outputs;
     const double blocks = double(shape.blocks);
@@ -90,11 +90,11 @@ inline void begin(const Shape& shape, const Batch& batch, Index k, Work<N>& work
     work.shared[fixed].set(lane, 1.0);
     for (Index c = 0; c < shape.blocks; ++c) {
         const double count = double(shape.first_copy[c + 1] - shape.first_copy[c]);
-        for (Index j = 0; j < width; ++j) work.sums[c * width + j].set(lane, cost<N>(shape, batch, j) / blocks);
+        for (Index j = 0; j < width; ++j) work.sums[c * width + j].set(lane, cost<V>(shape, batch, j) / blocks);
         for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy) {
-            Lanes<N>* x = work.x + copy * width;
+            V* x = work.x + copy * width;
             for (Index j = 0; j < width; ++j) {
-                const double slope = cost<N>(shape, batch, j) / blocks;
+                const double slope = cost<V>(shape, batch, j) / blocks;
                 x[j].set(lane, work.shared[j].get(lane) / count);
                 work.lower[copy * width + j].set(lane, j > fixed ? 0.0 : slope > 0.1 ? slope : 0.1);
             }
@@ -113,8 +113,8 @@ inline void begin(const Shape& shape, const Batch& batch, Index k, Work<N>& work
 }
 
 // Calls `visit(number of the path, vector of the memory)` for all that stays of sample k.
-template <int N, class Visit>
-inline void each_of_path(const Shape& shape, const Batch& batch, Index k, Work<N>& work, Visit visit) {
+template <class V, class Visit>
+inline void each_of_path(const Shape& shape, const Batch& batch, Index k, Work<V>& work, Visit visit) {
     const Index copies = shape.copies * shape.width;
     double* line = batch.path + k * 2 * (copies + shape.places);
     for (Index i = 0; i < copies; ++i) visit(line[i], work.x[i]);
@@ -127,15 +127,15 @@ inline void each_of_path(const Shape& shape, const Batch& batch, Index k, Work<N
 }
 
 // Writes the point of a lane, which stays.
-template <int N>
-inline void keep(const Shape& shape, const Batch& batch, Index k, Work<N>& work, int lane) {
-    each_of_path(shape, batch, k, work, [lane](double& number, Lanes<N>& lanes) { number = lanes.get(lane); });
+template <class V>
+inline void keep(const Shape& shape, const Batch& batch, Index k, Work<V>& work, int lane) {
+    each_of_path(shape, batch, k, work, [lane](double& number, V& lanes) { number = lanes.get(lane); });
 }
 
 // Reads such a point back.
-template <int N>
-inline void restore(const Shape& shape, const Batch& batch, Index k, Work<N>& work, int lane) {
-    each_of_path(shape, batch, k, work, [lane](double& number, Lanes<N>& lanes) { lanes.set(lane, number); });
+template <class V>
+inline void restore(const Shape& shape, const Batch& batch, Index k, Work<V>& work, int lane) {
+    each_of_path(shape, batch, k, work, [lane](double& number, V& lanes) { lanes.set(lane, number); });
 }
 
 }  // namespace gdpnet::blocks

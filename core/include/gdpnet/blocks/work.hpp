@@ -10,52 +10,62 @@ namespace gdpnet::blocks {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <int N>
+template <class V>
 struct Work {
-    Lanes<N>* table;           // (lines, D)
-    Lanes<N>* unit;            // (lines,): by which the rows were scaled
-    Lanes<N>* x;               // (copies, D)
-    Lanes<N>* lower;           // (copies, D): multipliers of their signs
-    Lanes<N>* slack;           // (places,)
-    Lanes<N>* multiplier;      // (places,)
-    Lanes<N>* shared;          // (D,): sigma
-    Lanes<N>* sums;            // (blocks, D): multipliers of `sum x = sigma`
-    Lanes<N>* per_x;           // (copies, D): 1 / x
-    Lanes<N>* per_lower;       // (copies, D)
-    Lanes<N>* per_slack;       // (places,)
-    Lanes<N>* per_multiplier;  // (places,)
-    Lanes<N>* inverse;         // (copies, D, D): M^-1
-    Lanes<N>* block;           // (blocks, D, D): W^-1
-    Lanes<N>* joined;          // (D, D): the matrix of sigma, factored
-    Lanes<N>* factor;          // (D, D)
-    Lanes<N>* right;           // (copies, D)
-    Lanes<N>* pull;            // (blocks, D)
-    Lanes<N>* d_x;             // (copies, D)
-    Lanes<N>* d_lower;         // (copies, D)
-    Lanes<N>* d_slack;         // (places,)
-    Lanes<N>* d_multiplier;    // (places,)
-    Lanes<N>* d_shared;        // (D,)
-    Lanes<N>* d_sums;          // (blocks, D)
-    Lanes<N>* activity;        // (places,): g.x
-    Lanes<N>* aim;             // (places,): the step leads to `slack * multiplier = - aim`, linearised
-    Lanes<N>* aim_lower;       // (copies, D)
-    Lanes<N>* vector;          // (D,)
-    Lanes<N>* rest;            // (D,)
+    V* table;           // (lines, D)
+    V* unit;            // (lines,): by which the rows were scaled
+    V* x;               // (copies, D)
+    V* lower;           // (copies, D): multipliers of their signs
+    V* slack;           // (places,)
+    V* multiplier;      // (places,)
+    V* shared;          // (D,): sigma
+    V* sums;            // (blocks, D): multipliers of `sum x = sigma`
+    V* per_x;           // (copies, D): 1 / x
+    V* per_lower;       // (copies, D)
+    V* per_slack;       // (places,)
+    V* per_multiplier;  // (places,)
+    V* inverse;         // (copies, D, D): M^-1
+    V* block;           // (blocks, D, D): W^-1
+    V* joined;          // (D, D): the matrix of sigma, factored
+    V* factor;          // (D, D)
+    V* right;           // (copies, D)
+    V* pull;            // (blocks, D)
+    V* d_x;             // (copies, D)
+    V* d_lower;         // (copies, D)
+    V* d_slack;         // (places,)
+    V* d_multiplier;    // (places,)
+    V* d_shared;        // (D,)
+    V* d_sums;          // (blocks, D)
+    V* activity;        // (places,): g.x
+    V* aim;             // (places,): the step leads to `slack * multiplier = - aim`, linearised
+    V* aim_lower;       // (copies, D)
+    V* vector;          // (D,)
+    V* rest;            // (D,)
 
-    Lanes<N> gap;      // mean product of slacks and multipliers
-    Lanes<N> missing;  // what is left of the linear equations' residual at the start
-    Lanes<N> length;   // of the step
+    // Of the derivative, in memory that only steps need: 1 for what is tight, and by how much it holds.
+    V* tight_sign;  // (copies, D), instead of per_lower
+    V* stiff_sign;  // (copies, D), instead of aim_lower
+    V* tight;       // (places,), instead of per_multiplier
+    V* stiff;       // (places,), instead of activity
 
-    Index sample[N];  // -1 where a lane rests
-    Index rounds[N];  // steps taken
+    Index* idle;          // (copies,): 1 for those that take part in the equations of no lane
+    Index* holding;       // (places,): of the rows that hold something in some lane, copy by copy
+    Index* last_holding;  // (copies,): where those of a copy end
+
+    V gap;      // mean product of slacks and multipliers
+    V missing;  // what is left of the linear equations' residual at the start
+    V length;   // of the step
+
+    Index sample[V::kLanes];  // -1 where a lane rests
+    Index rounds[V::kLanes];  // steps taken
 };
 
 // Shares memory out; how many vectors are needed. Without memory it only counts.
-template <int N>
-Index lay_out(const Shape& shape, Lanes<N>* memory, Work<N>& work) {
+template <class V>
+Index lay_out(const Shape& shape, V* memory, Work<V>& work) {
     const Index width = shape.width, copies = shape.copies * width, blocks = shape.blocks * width;
     Index taken = 0;
-    const auto room = [&](Lanes<N>*& array, Index count) {
+    const auto room = [&](V*& array, Index count) {
         array = memory == nullptr ? nullptr : memory + taken;
         taken += count;
     };
@@ -72,6 +82,18 @@ Index lay_out(const Shape& shape, Lanes<N>* memory, Work<N>& work) {
     room(work.unit, shape.lines);
     room(work.inverse, copies * width);
     room(work.block, blocks * width);
+    work.tight_sign = work.per_lower;
+    work.stiff_sign = work.aim_lower;
+    work.tight = work.per_multiplier;
+    work.stiff = work.activity;
+    const auto indices = [&](Index*& array, Index count) {
+        V* place;
+        room(place, (count + V::kLanes - 1) / V::kLanes);
+        array = reinterpret_cast<Index*>(place);
+    };
+    indices(work.idle, shape.copies);
+    indices(work.holding, shape.places);
+    indices(work.last_holding, shape.copies);
     return taken;
 }
 
