@@ -34,15 +34,14 @@ void Pricing::recompute(const Dictionary& dic, const SparseRows& rows) {
     fresh_ = true;
 }
 
-void Pricing::end_pivot(const Dictionary& dic, Small entering, Small leaving, double move, double inverse) {
+void Pricing::end_pivot(const Dictionary& dic, Small entering, double move) {
     for (const Small i : dic.enforced) {
-        const double rate = rate_[i], length = rate * rate * scale_;
+        const double rate = rate_[i];
         excess_[i] += rate * move;
-        of_row_[i] = std::max(of_row_[i], length);
+        of_row_[i] = std::max(of_row_[i], rate * rate * length_);
         rate_[i] = 0.0;
     }
-    (void)leaving; (void)inverse;
-    reference(entering) = std::max(scale_, 1.0);
+    reference(entering) = std::max(length_, 1.0);
     fresh_ = false;
 }
 

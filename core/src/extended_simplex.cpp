@@ -239,7 +239,6 @@ void pivot(Dictionary& dic, Pricing& pricing, bool equality, Index line, Small l
         const Small j = dic.basic[k];
         dic.value[j] += factor * move;
         pricing.moves(j, factor);
-        pricing.compare_column(j, factor);
         factor *= inverse;
         for (Index p = 0; p < n; ++p) own[p] -= factor * alpha[p];
         own[q] = factor;
@@ -276,7 +275,7 @@ void pivot(Dictionary& dic, Pricing& pricing, bool equality, Index line, Small l
         dic.value[leaving] = target;
         dic.note_ways(q, leaving);
     }
-    pricing.end_pivot(dic, entering, leaving, move, inverse);
+    pricing.end_pivot(dic, entering, move);
     ++dic.age;
 }
 

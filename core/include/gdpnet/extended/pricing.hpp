@@ -8,7 +8,7 @@
 // the weight stands for. It needs the column of the entering quantity alone, which the excesses follow anyway.
 #pragma once
 
-#include <vector>
+#include <algorithm>
 
 #include "gdpnet/extended/dictionary.hpp"
 
@@ -24,24 +24,17 @@ public:
     // The excesses of all rows, computed anew.
     void recompute(const Dictionary& dictionary, const SparseRows& rows);
 
-    // The entering quantity moves basic column j at this rate, relative to itself.
+    // A pivot: what leaves, and the inverse of the entry of its line that belongs to the entering quantity; then
+    // how every basic column moves with that quantity; then what entered, and by how much.
+    void begin_pivot(Small leaving, double inverse) { length_ = reference(leaving) * inverse * inverse; }
     void moves(Index j, double rate) {
+        of_column_[j] = std::max(of_column_[j], rate * rate * length_);
         for (Small e = start_[j]; e < start_[j + 1]; ++e) rate_[row_[e]] += coefficient_[e] * rate;
     }
-
-    // Ends a pivot: the entering quantity moved by `move`; `leaving` left, its entry in the tableau was 1 / inverse.
-    void end_pivot(const Dictionary& dictionary, Small entering, Small leaving, double move, double inverse);
-
-    // Basic column j, whose entry in the column of the entering quantity is `factor`, before `end_pivot`.
-    void compare_column(Index j, double factor) {
-        const double length = factor * factor * scale_;
-        if (length > of_column_[j]) of_column_[j] = length;
-    }
-    // The leaving quantity is known, and the inverse of its entry.
-    void begin_pivot(Small leaving, double inverse) { scale_ = reference(leaving) * inverse * inverse; }
+    void end_pivot(const Dictionary& dictionary, Small entering, double move);
 
     double excess(Index row) const { return excess_[row]; }
-    double of_column(Index j) const { return of_column_[j]; }
+    double of_column(Index j) const { return of_column_[j]; }  // reference weights
     double of_row(Index row) const { return of_row_[row]; }
     bool fresh() const { return fresh_; }
 
@@ -51,10 +44,11 @@ private:
     // Enforced rows by column.
     Buffer<Small> start_, row_;
     Buffer<double> coefficient_;
-    Buffer<double> excess_, rate_;
-    Buffer<double> of_column_, of_row_;  // reference weights
-    double scale_ = 1.0;
-    bool fresh_ = true;  // whether the excesses have just been computed
+    Buffer<double> excess_;
+    Buffer<double> rate_;  // of a row's excess as the entering quantity moves; 0 between pivots
+    Buffer<double> of_column_, of_row_;
+    double length_ = 1.0;                // reference weight of the entering quantity
+    bool fresh_ = true;                  // whether the excesses have just been computed
 };
 
 }  // namespace gdpnet::extended
