@@ -26,9 +26,9 @@ bool SparseRows::holds(Index i, const double* z) const {
 
 Dictionary::Dictionary(Index columns, Index rows)
     : lower(columns), upper(columns), value(columns), kink(columns), weight(columns), slope(columns), place(columns),
-      lower_source(columns), upper_source(columns), nonbasic(columns), reduced(columns), basic(columns),
-      tableau(columns * columns), tight(std::size_t(rows), 0), alpha(columns), price(columns), size(columns),
-      room(columns), further(columns), passed(columns), factor(columns * (2 * columns + 1)) {
+      lower_source(columns), upper_source(columns), nonbasic(columns), reduced(columns), rises(columns), falls(columns),
+      basic(columns), tableau(columns * columns), tight(std::size_t(rows), 0), alpha(columns),
+      factor(columns * (2 * columns + 1)) {
     enforced.reserve(std::size_t(rows));
 }
 
@@ -38,11 +38,13 @@ void Dictionary::rest(Index j, double at) {
     slope[j] = 0.0;
     nonbasic[j] = Small(j);
     place[j] = Small(-1 - j);
+    note_ways(j, j);
 }
 
-void Dictionary::start(Index columns, const double* low, const double* high, Index outputs, const double* kinks,
+void Dictionary::start(Index columns, const double* low, const double* high, Index with_kinks, const double* kinks,
                        const double* weights) {
     n = columns;
+    outputs = with_kinks;
     basics = 0;
     age = 0;
     for (Small row : enforced) tight[std::size_t(row)] = 0;
@@ -113,6 +115,7 @@ void Dictionary::widen(Index columns) {
 void Dictionary::move_nonbasic(Index position, Index j, double target) {
     const double step = target - value[j];
     value[j] = target;
+    note_ways(position, j);
     for (Index k = 0; k < basics; ++k) value[basic[k]] += line(k)[position] * step;
 }
 
@@ -131,7 +134,10 @@ bool Dictionary::tighten(Index j, double bound, bool is_lower, Index source) {
     }
     (is_lower ? lower : upper)[j] = bound;
     (is_lower ? lower_source : upper_source)[j] = Small(source);
-    if (place[j] < 0 && (is_lower ? value[j] < bound : value[j] > bound)) move_nonbasic(-1 - place[j], j, bound);
+    if (place[j] < 0) {
+        if (is_lower ? value[j] < bound : value[j] > bound) move_nonbasic(-1 - place[j], j, bound);
+        note_ways(-1 - place[j], j);
+    }
     return true;
 }
 
@@ -154,20 +160,16 @@ bool Dictionary::enforce(const SparseRows& rows, Index row) {
 
 double Dictionary::dual_objective() const {
     double total = 0.0;
-    for (Index j = 0; j < n; ++j) {
-        if (weight[j] > 0.0) {
-            const double away = value[j] - kink[j];
-            total += place[j] >= 0 ? slope[j] * away : weight[j] * std::abs(away);
-        }
+    for (Index j = 0; j < outputs; ++j) {
+        const double away = value[j] - kink[j];
+        total += place[j] >= 0 ? slope[j] * away : weight[j] * std::abs(away);
     }
     return total;
 }
 
 double Dictionary::distance() const {
     double total = 0.0;
-    for (Index j = 0; j < n; ++j) {
-        if (weight[j] > 0.0) total += weight[j] * std::abs(value[j] - kink[j]);
-    }
+    for (Index j = 0; j < outputs; ++j) total += weight[j] * std::abs(value[j] - kink[j]);
     return total;
 }
 

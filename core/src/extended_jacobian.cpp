@@ -79,7 +79,7 @@ void vjp_part(const Sources& sources, const Part& part, Workspace& work, const P
     // The dictionary is at rest: its memory serves.
     double* x = work.dictionary.value.data();
     double* right = work.dictionary.alpha.data();
-    double* copy = work.dictionary.price.data();
+    double* copy = work.dictionary.reduced.data();
     double* matrix = work.dictionary.factor.data();
     Small* line = work.dictionary.place.data();
     std::fill(x, x + columns, 0.0);

@@ -115,7 +115,7 @@ Solved solve_program(const Part& part, Workspace& work, Index farthest, Watch& w
         }
         if (!add_block(part, work, missed, counts)) return {Outcome::contradictory, kInfinity, 0};
         const Dictionary& dic = work.dictionary;
-        const Optimisation outcome = settle(work.dictionary, work.lifted, kInfinity, watch);
+        const Optimisation outcome = settle(work.simplex, work.lifted, kInfinity, watch);
         if (outcome == Optimisation::infeasible) return {Outcome::contradictory, kInfinity, 0};
         if (outcome != Optimisation::optimal) return {Outcome::failed, kInfinity, 0};
         for (Index j = 0; j < part.n; ++j) {
@@ -144,7 +144,7 @@ Optimisation solve_product(const Part& part, Workspace& work, Index product, dou
     for (const Index i : part.members(product)) {
         if (!dic.enforce(work.local, i)) return Optimisation::infeasible;
     }
-    return settle(dic, work.local, cutoff, watch);
+    return settle(work.simplex, work.local, cutoff, watch);
 }
 
 Solved solve_part(const Part& part, Workspace& work, Watch& watch) {

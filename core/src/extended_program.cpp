@@ -9,7 +9,11 @@ namespace gdpnet::extended {
 
 namespace {
 
+// Of the bounds of a column: those that a row with one entry replaces, those that others imply, and those that
+// imply others.
 constexpr std::uint8_t kUpperImplied = 1, kLowerImplied = 2;
+constexpr std::uint8_t kUpperLeftOut = 4, kLowerLeftOut = 8;
+constexpr std::uint8_t kUpperNeeded = 16, kLowerNeeded = 32;
 
 // Writes the rows of one block at the end of the program.
 class Writer {
@@ -29,6 +33,8 @@ public:
         for (Index k = span_.begin; k < span_.end; ++k) {
             if (is(k, State::absent)) continue;
             write_rows(k);
+            // A product by itself may rest on any of its bounds, and its basis names them.
+            if (columns_ > before) leave_out(k);
             write_bounds(k);
             if (is(k, State::reference) && columns_ > before) write_signs(k);
         }
@@ -116,11 +122,60 @@ private:
         if ((both || local.coefficient[e] < 0.0) && bound > work_.low[j]) work_.implied[j] |= kLowerImplied;
     }
 
+    // Leaves out bounds that a row with several entries implies, together with bounds that stay.
+    void leave_out(Index product) {
+        for (Index i = 0; i < part_.globals; ++i) leave_out_by(i);
+        for (const Index i : part_.members(product)) leave_out_by(i);
+    }
+
+    void leave_out_by(Index i) {
+        const SparseRows& local = work_.local;
+        if (local.start[i + 1] < local.start[i] + 2) return;
+        leave_out_by(i, 1.0);
+        if (local.equality[i]) leave_out_by(i, -1.0);
+    }
+
+    // By `sign a z <= sign b`: where all other columns are on the bounds that make the left side least, what is
+    // left for a column is a bound of it.
+    void leave_out_by(Index i, double sign) {
+        const SparseRows& local = work_.local;
+        const Index begin = local.start[i], end = local.start[i + 1];
+        double gap = sign * local.rhs[i];
+        for (Index e = begin; e < end; ++e) {
+            const double a = sign * local.coefficient[e];
+            const auto j = std::size_t(local.column[e]);
+            gap -= a * (a > 0.0 ? work_.low[j] : work_.high[j]);
+            if (work_.implied[j] & (a > 0.0 ? kLowerLeftOut : kUpperLeftOut)) return;
+        }
+        if (!std::isfinite(gap)) return;
+        bool used = false;
+        for (Index e = begin; e < end; ++e) {
+            const double a = sign * local.coefficient[e];
+            const auto j = std::size_t(local.column[e]);
+            const double low = work_.low[j], high = work_.high[j];
+            if (a > 0.0 && !(work_.implied[j] & kUpperNeeded) && low + gap / a <= high + slack_of(high)) {
+                work_.implied[j] |= kUpperLeftOut;
+                used = true;
+            } else if (a < 0.0 && !(work_.implied[j] & kLowerNeeded) && high + gap / a >= low - slack_of(low)) {
+                work_.implied[j] |= kLowerLeftOut;
+                used = true;
+            }
+        }
+        for (Index e = begin; e < end && used; ++e) {
+            const bool lower = sign * local.coefficient[e] > 0.0;
+            work_.implied[std::size_t(local.column[e])] |= lower ? kLowerNeeded : kUpperNeeded;
+        }
+    }
+
+    static double slack_of(double bound) { return kImplied * std::max(1.0, std::abs(bound)); }
+
     void write_bounds(Index product) {
         for (Index j = 0; j < part_.n; ++j) {
             const auto k = std::size_t(j);
-            if (!(work_.implied[k] & kUpperImplied)) write_bound(product, j, 1.0, work_.high[k]);
-            if (!(work_.implied[k] & kLowerImplied) && j < part_.d) write_bound(product, j, -1.0, -work_.low[k]);
+            if (!(work_.implied[k] & (kUpperImplied | kUpperLeftOut))) write_bound(product, j, 1.0, work_.high[k]);
+            if (!(work_.implied[k] & (kLowerImplied | kLowerLeftOut)) && j < part_.d) {
+                write_bound(product, j, -1.0, -work_.low[k]);
+            }
         }
     }
 
@@ -165,7 +220,7 @@ Workspace::Workspace(const Sources& sources, const Extent& extent)
       point(place.size()), zero(2 * place.size(), 0.0), implied(place.size()), lifted(extent.rows, extent.entries),
       owner(extent.rows), source(extent.rows), first(std::size_t(extent.products)), state(std::size_t(extent.products)),
       nearest(std::size_t(extent.blocks)), rank(std::size_t(extent.blocks)), distance(std::size_t(extent.blocks)),
-      points(extent.blocks, Index(place.size())), dictionary(extent.columns, extent.rows) {}
+      points(extent.blocks, Index(place.size())), simplex(extent.columns, extent.rows, extent.entries) {}
 
 void load_part(const Sources& sources, const Part& part, const Sample& sample, Workspace& work) {
     for (Index k = 0; k < part.n; ++k) {

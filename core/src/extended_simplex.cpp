@@ -22,7 +22,7 @@ struct Leaving {
 
 // The most violated basic column or enforced row (`bland`: the one of lowest id). A basic column is violated
 // outside of its box, or beyond the kink that ends its cost piece.
-Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, bool bland) {
+Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, const Pricing& pricing, bool bland) {
     Leaving leaving;
     double worst = 0.0;
     for (Index k = 0; k < dic.basics; ++k) {
@@ -41,22 +41,20 @@ Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, bool bland
         } else if (x > up + tolerance) {
             size = x - up, goal = up;
         }
-        if (size > worst || (bland && size > 0.0 && j < leaving.id)) {
+        if (size > 0.0 && (bland ? leaving.id < 0 || j < leaving.id : size * size > worst * pricing.of_column(j))) {
             leaving = {j, goal - x, goal, cap};
-            worst = bland ? kInfinity : size;
+            worst = size * size / pricing.of_column(j);
         }
     }
     if (bland && leaving.id >= 0) return leaving;
-    const double* z = dic.value.data();
     for (const Small i : dic.enforced) {
         if (dic.tight[std::size_t(i)]) continue;
-        const double excess = rows.excess(i, z);
+        const double excess = pricing.excess(i);
         const double size = rows.equality[i] ? std::abs(excess) : excess;
-        if (size > rows.tolerance[i] && (size > worst || (bland && id_of_row(i) < leaving.id))) {
-            leaving.id = id_of_row(i);
-            leaving.move = excess;
-            leaving.step_cap = kInfinity;
-            worst = bland ? kInfinity : size;
+        if (size <= rows.tolerance[i]) continue;
+        if (bland ? leaving.id < 0 || id_of_row(i) < leaving.id : size * size > worst * pricing.of_row(i)) {
+            leaving = {id_of_row(i), excess, 0.0, kInfinity};
+            worst = size * size / pricing.of_row(i);
         }
     }
     return leaving;
@@ -79,81 +77,73 @@ void slack_line(Dictionary& dic, const SparseRows& rows, Index i) {
     }
 }
 
-// Prepares the ratio test: what each nonbasic quantity charges for moving the right way. `size` is the gain per
-// unit move (0 if it cannot move), `price` the cost per unit move, `room` the way to the breakpoint where the
-// cost changes, `further` the way from there to the next one.
-void price_positions(Dictionary& dic, const SparseRows& rows, double direction) {
+// Collects the candidates of the ratio test.
+Index collect_candidates(const Dictionary& dic, double direction, Candidate* found) {
+    Index count = 0;
     for (Index p = 0; p < dic.n; ++p) {
-        dic.passed[p] = 0;
-        dic.size[p] = 0.0;
-        const double gain = dic.alpha[p] * direction, size = std::abs(gain);
-        if (size <= kNoPivot) continue;
-        dic.further[p] = 0.0;
-        const Small j = dic.nonbasic[p];
-        const double reduced = dic.reduced[p];
-        if (is_row(j)) {
-            if (gain > 0.0 && !rows.equality[row_of(j)]) {
-                dic.size[p] = size;
-                dic.price[p] = std::max(reduced, 0.0);
-                dic.room[p] = kInfinity;
-            }
-            continue;
-        }
-        const double x = dic.value[j], kink = dic.kink[j], weight = dic.weight[j];
-        const double lo = dic.lower[j], up = dic.upper[j];
-        if (gain > 0.0) {
-            if (x >= up) continue;
-            dic.size[p] = size;
-            if (x < kink) {
-                dic.price[p] = std::max(reduced - weight, 0.0);
-                dic.room[p] = std::min(kink, up) - x;
-                if (kink < up) dic.further[p] = up - kink;
-            } else {
-                dic.price[p] = std::max(reduced + weight, 0.0);
-                dic.room[p] = up - x;
-            }
-        } else if (x > lo) {
-            dic.size[p] = size;
-            if (x > kink) {
-                dic.price[p] = std::max(-reduced - weight, 0.0);
-                dic.room[p] = x - std::max(kink, lo);
-                if (kink > lo) dic.further[p] = kink - lo;
-            } else {
-                dic.price[p] = std::max(-reduced + weight, 0.0);
-                dic.room[p] = x - lo;
-            }
-        }
+        const double gain = dic.alpha[p] * direction;
+        found[count].position = Small(p);
+        found[count].size = std::abs(gain);
+        count += gain > kNoPivot ? dic.rises[p] : (gain < -kNoPivot) & dic.falls[p];
     }
+    for (Index c = 0; c < count; ++c) {
+        Candidate& own = found[c];
+        const Index p = own.position;
+        const Small j = dic.nonbasic[p];
+        const double sign = dic.alpha[p] * direction > 0.0 ? 1.0 : -1.0;
+        double cost = sign * dic.reduced[p];
+        own.room = kInfinity;
+        own.further = 0.0;
+        own.passed = 0;
+        if (!is_row(j)) {
+            const double x = dic.value[j], end = sign > 0.0 ? dic.upper[j] : dic.lower[j];
+            own.room = std::abs(end - x);
+            if (j < dic.outputs) {
+                const double kink = dic.kink[j], weight = dic.weight[j];
+                if (sign * x < sign * kink) {
+                    cost -= weight;
+                    if (sign * kink < sign * end) {
+                        own.room = std::abs(kink - x);
+                        own.further = std::abs(end - kink);
+                    }
+                } else {
+                    cost += weight;
+                }
+            }
+        }
+        own.price = std::max(cost, 0.0);
+    }
+    return count;
 }
 
 enum class Test { enter, no_candidate, change_piece };
 
 struct Entering {
     Test outcome;
-    Index position;
+    Index candidate;
     double violation;  // what is left of it
+    bool passed;       // whether candidates were passed by
 };
 
 // The candidate that is first in order of price per gain; -1 where there is none.
-Index next_candidate(const Dictionary& dic, bool lowest_id) {
+Index next_candidate(const Dictionary& dic, const Candidate* found, Index count, bool lowest_id) {
     const double slack = lowest_id ? 0.0 : kDualSlack;
     double limit = kInfinity;
-    for (Index p = 0; p < dic.n; ++p) {
-        const double size = dic.size[p];
-        if (size > 0.0 && dic.price[p] + slack < limit * size) limit = (dic.price[p] + slack) / size;
+    for (Index c = 0; c < count; ++c) {
+        const double size = found[c].size, price = found[c].price + slack;
+        if (size > 0.0 && price < limit * size) limit = price / size;
     }
     if (!(limit < kInfinity)) return -1;
     Index best = -1;
     double best_size = 0.0;
-    for (Index p = 0; p < dic.n; ++p) {
-        const double size = dic.size[p];
-        if (size > 0.0 && dic.price[p] <= limit * size) {
-            if (lowest_id) {
-                if (best < 0 || dic.nonbasic[p] < dic.nonbasic[best]) best = p;
-            } else if (size > best_size) {
-                best = p;
-                best_size = size;
-            }
+    for (Index c = 0; c < count; ++c) {
+        const double size = found[c].size;
+        if (!(size > 0.0) || found[c].price > limit * size) continue;
+        if (lowest_id) {
+            if (best < 0 || dic.nonbasic[found[c].position] < dic.nonbasic[found[best].position]) best = c;
+        } else if (size > best_size) {
+            best = c;
+            best_size = size;
         }
     }
     return best;
@@ -165,49 +155,52 @@ Index next_candidate(const Dictionary& dic, bool lowest_id) {
 // the violation is passed by (counted in `passed`); the first that does enters. `forgiven` is what may be missing
 // when all candidates have been passed: then the last one enters all the same and ends beyond its bound by a
 // rounding error.
-Entering ratio_test(Dictionary& dic, double violation, double forgiven, double step_cap, bool lowest_id) {
+Entering ratio_test(const Dictionary& dic, Candidate* found, Index count, double violation, double forgiven,
+                    double step_cap, bool lowest_id) {
     double step = 0.0;
     Index last = -1;
     double last_room = 0.0;
     while (true) {
-        const Index best = next_candidate(dic, lowest_id);
+        const Index best = next_candidate(dic, found, count, lowest_id);
         if (best < 0) {
-            if (step_cap < kInfinity) return {Test::change_piece, -1, violation};
-            if (violation > forgiven || last < 0) return {Test::no_candidate, -1, violation};
-            --dic.passed[last];
-            return {Test::enter, last, violation + last_room};
+            if (step_cap < kInfinity) return {Test::change_piece, -1, violation, last >= 0};
+            if (violation > forgiven || last < 0) return {Test::no_candidate, -1, violation, last >= 0};
+            --found[last].passed;
+            return {Test::enter, last, violation + last_room, true};
         }
-        step = std::max(dic.price[best] / dic.size[best], step);
-        if (step >= step_cap) return {Test::change_piece, -1, violation};
-        const double room = dic.size[best] * dic.room[best];
-        if (room >= violation) return {Test::enter, best, violation};
+        Candidate& own = found[best];
+        step = std::max(own.price / own.size, step);
+        if (step >= step_cap) return {Test::change_piece, -1, violation, last >= 0};
+        const double room = own.size * own.room;
+        if (room >= violation) return {Test::enter, best, violation, last >= 0};
         violation -= room;
         last = best;
         last_room = room;
-        ++dic.passed[best];
-        if (dic.further[best] > 0.0) {  // on to its bound, at a price higher by twice its weight
-            dic.room[best] = dic.further[best];
-            dic.further[best] = 0.0;
-            dic.price[best] += 2.0 * dic.weight[dic.nonbasic[best]];
+        ++own.passed;
+        if (own.further > 0.0) {  // on to its bound, at a price higher by twice its weight
+            own.room = own.further;
+            own.further = 0.0;
+            own.price += 2.0 * dic.weight[dic.nonbasic[own.position]];
         } else {
-            dic.size[best] = 0.0;
+            own.size = 0.0;
         }
     }
 }
 
 // Moves the columns that the ratio test passed by to the breakpoints they reached.
-void move_passed(Dictionary& dic, double direction) {
-    for (Index p = 0; p < dic.n; ++p) {
-        if (dic.passed[p] == 0) continue;
+void move_passed(Dictionary& dic, const Candidate* found, Index count, double direction) {
+    for (Index c = 0; c < count; ++c) {
+        if (found[c].passed == 0) continue;
+        const Index p = found[c].position;
         const Small j = dic.nonbasic[p];
         const double x = dic.value[j], kink = dic.kink[j];
         double target;
         if (dic.alpha[p] * direction > 0.0) {
             target = dic.upper[j];
-            if (dic.passed[p] == 1 && x < kink) target = std::min(kink, target);
+            if (found[c].passed == 1 && x < kink) target = std::min(kink, target);
         } else {
             target = dic.lower[j];
-            if (dic.passed[p] == 1 && x > kink) target = std::max(kink, target);
+            if (found[c].passed == 1 && x > kink) target = std::max(kink, target);
         }
         dic.move_nonbasic(p, j, target);
     }
@@ -215,7 +208,8 @@ void move_passed(Dictionary& dic, double direction) {
 
 // Exchanges the leaving quantity with the nonbasic one at position q. `line` is that of a leaving column, -1 if a
 // row's slack leaves; `move` is by how much the leaving quantity has to change.
-void pivot(Dictionary& dic, Index line, Small leaving, Index q, double move, bool entering_moves_up) {
+void pivot(Dictionary& dic, Pricing& pricing, bool equality, Index line, Small leaving, Index q, double move,
+           double target, bool entering_moves_up) {
     const Index n = dic.n, r = dic.basics;
     const double* alpha = dic.alpha.data();
     double* reduced = dic.reduced.data();
@@ -235,11 +229,16 @@ void pivot(Dictionary& dic, Index line, Small leaving, Index q, double move, boo
     for (Index p = 0; p < n; ++p) reduced[p] -= dual_step * alpha[p];
     reduced[q] = dual_step - (is_row(leaving) ? 0.0 : dic.slope[leaving]);
 
+    pricing.begin_pivot(leaving, inverse);
+    if (line >= 0) pricing.moves(leaving, alpha[q]);
+    if (!is_row(entering)) pricing.moves(entering, 1.0);
     for (Index k = 0; k < r; ++k) {
         double* own = dic.line(k);
         double factor = own[q];
         if (k == line || factor == 0.0) continue;
-        dic.value[dic.basic[k]] += factor * move;
+        const Small j = dic.basic[k];
+        dic.value[j] += factor * move;
+        pricing.moves(j, factor);
         factor *= inverse;
         for (Index p = 0; p < n; ++p) own[p] -= factor * alpha[p];
         own[q] = factor;
@@ -268,10 +267,15 @@ void pivot(Dictionary& dic, Index line, Small leaving, Index q, double move, boo
     dic.nonbasic[q] = leaving;
     if (is_row(leaving)) {
         dic.tight[std::size_t(row_of(leaving))] = 1;
+        dic.rises[q] = !equality;
+        dic.falls[q] = false;
     } else {
         dic.place[leaving] = Small(-1 - q);
         dic.slope[leaving] = 0.0;
+        dic.value[leaving] = target;
+        dic.note_ways(q, leaving);
     }
+    pricing.end_pivot(dic, entering, move);
     ++dic.age;
 }
 
@@ -299,7 +303,11 @@ bool is_tight(const Dictionary& dic, const SparseRows& rows) {
 
 }  // namespace
 
-Optimisation dual_simplex(Dictionary& dic, SparseRows& rows, double cutoff, Watch& watch) {
+Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
+    Dictionary& dic = simplex.dictionary;
+    Pricing& pricing = simplex.pricing;
+    Candidate* candidates = simplex.candidates.data();
+    pricing.begin(dic, rows);
     const Index n = dic.n;
     const Index patience = 20 + 4 * n;
     Index stalled = 0;
@@ -317,10 +325,16 @@ Optimisation dual_simplex(Dictionary& dic, SparseRows& rows, double cutoff, Watc
             }
         }
         const bool bland = stalled > patience;
-        if (dic.age > kRefactorAge && !refactor(dic, rows)) return Optimisation::trouble;
-
-        const Leaving leaving = choose_leaving(dic, rows, bland);
-        if (leaving.id < 0) return Optimisation::optimal;
+        if (dic.age > kRefactorAge) {
+            if (!refactor(dic, rows)) return Optimisation::trouble;
+            pricing.recompute(dic, rows);
+        }
+        const Leaving leaving = choose_leaving(dic, rows, pricing, bland);
+        if (leaving.id < 0) {
+            if (pricing.fresh()) return Optimisation::optimal;
+            pricing.recompute(dic, rows);
+            continue;
+        }
         Index line = -1;
         double magnitude;
         if (is_row(leaving.id)) {
@@ -333,14 +347,16 @@ Optimisation dual_simplex(Dictionary& dic, SparseRows& rows, double cutoff, Watc
         }
         double direction = leaving.move >= 0.0 ? 1.0 : -1.0;
         if (leaving.step_cap < kInfinity) direction = dic.slope[leaving.id] > 0.0 ? 1.0 : -1.0;
-        price_positions(dic, rows, direction);
+        const Index count = collect_candidates(dic, direction, candidates);
         const double forgiven = kAccepted * std::max(1.0, magnitude);
-        const Entering found = ratio_test(dic, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
+        const Entering found = ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
+        const Index q = found.candidate < 0 ? -1 : candidates[found.candidate].position;
 
         const bool doubtful = found.outcome == Test::no_candidate ||
-                              (found.outcome == Test::enter && std::abs(dic.alpha[found.position]) < kSmallPivot);
+                              (found.outcome == Test::enter && std::abs(dic.alpha[q]) < kSmallPivot);
         if (doubtful && dic.age > 0) {
             if (!refactor(dic, rows)) return Optimisation::trouble;
+            pricing.recompute(dic, rows);
             continue;
         }
         if (found.outcome == Test::no_candidate) {
@@ -348,24 +364,26 @@ Optimisation dual_simplex(Dictionary& dic, SparseRows& rows, double cutoff, Watc
             if (!forgive(dic, rows, leaving, forgiven)) return Optimisation::trouble;
             continue;
         }
-        move_passed(dic, direction);
+        if (found.passed) move_passed(dic, candidates, count, direction);
         if (found.outcome == Test::enter) {
-            const bool up = dic.alpha[found.position] * direction > 0.0;
-            pivot(dic, line, leaving.id, found.position, direction * found.violation, up);
-            if (!is_row(leaving.id)) dic.value[leaving.id] = leaving.target;
+            const bool up = dic.alpha[q] * direction > 0.0;
+            const bool equality = is_row(leaving.id) && rows.equality[row_of(leaving.id)];
+            pivot(dic, pricing, equality, line, leaving.id, q, direction * found.violation, leaving.target, up);
         } else {
             const double change = -2.0 * dic.slope[leaving.id];
             dic.slope[leaving.id] += change;
             for (Index p = 0; p < n; ++p) dic.reduced[p] += change * dic.alpha[p];
         }
+        if (found.passed) pricing.recompute(dic, rows);
     }
     return Optimisation::trouble;
 }
 
-Optimisation settle(Dictionary& dic, SparseRows& rows, double cutoff, Watch& watch) {
+Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
+    Dictionary& dic = simplex.dictionary;
     for (int attempt = 0; attempt < 4; ++attempt) {
         if (attempt == 2) dic.reset_basis();
-        const Optimisation outcome = dual_simplex(dic, rows, cutoff, watch);
+        const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch);
         if (outcome == Optimisation::optimal) {
             if (dic.age == 0 || is_tight(dic, rows)) return outcome;
             if (!refactor(dic, rows)) dic.reset_basis();

@@ -51,8 +51,9 @@ namespace extended {
 constexpr double kDualSlack = 1e-11;   // Harris: how far a reduced cost may overshoot for a larger pivot
 constexpr double kNoPivot = 1e-11;     // an entry below this counts as zero
 constexpr double kSmallPivot = 1e-6;   // refactorise before trusting a pivot below this
-constexpr Index kRefactorAge = 60;     // pivots after which the tableau is computed anew
+constexpr Index kRefactorAge = 120;    // pivots after which the tableau is computed anew
 constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
+constexpr double kImplied = 1e-12;     // a bound that other rows and bounds imply within this is left out, relative
 constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
 }  // namespace extended
 

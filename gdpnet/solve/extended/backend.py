@@ -116,7 +116,7 @@ class RelaxedBatch:
         rules, yhat, settings = request.rules, request.yhat, request.settings
         self.rules, self.layouts, self.x, self.settings = rules, layouts, request.x, settings
         self.instance, self.backend, self.adaptive = instance, backend, settings.adaptive
-        active = instance.active[:, [rule.clause for rule in rules.data.rules]]
+        active = instance.active[:, rules.cache[_rule_clauses]]
         self.violation = np.zeros(active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
@@ -137,6 +137,11 @@ class RelaxedBatch:
 
     def plan(self, samples: Array, plan: Plan | None) -> None:
         """Give samples the layout that a plan, or the DNF, has for their active rules."""
+        if len(samples) < 2:  # nothing to compare
+            for s in samples.tolist():
+                active, pruned = self.instance.active[s], bool(self.pruned[s])
+                self.number[s] = self.layouts.planned(plan, active, pruned)
+            return
         first, which = self.layouts.patterns(self.instance.active[samples], self.pruned[samples])
         numbers = [
             self.layouts.planned(plan, self.instance.active[s], bool(self.pruned[s]))
@@ -151,9 +156,13 @@ class RelaxedBatch:
         answer, outcome = self.answer, np.full(len(samples), Outcome.INFEASIBLE, dtype=np.int8)
         value = np.full(len(samples), np.inf)
         numbers = self.number[samples]
+        first, which = distinct(numbers)
+        solver_of = [self._solver_of(number) for number in numbers[first].tolist()]
         y = self.start[samples]
-        rest = ~np.array(self.layouts.contradictory)[numbers]
-        for solver, chosen in self._solvers(numbers, rest):
+        for solver in dict.fromkeys(solver_of):
+            if solver is None:
+                continue
+            chosen = np.array([other == solver for other in solver_of])[which]
             run = self._simplex if solver == _OWN else partial(self._written_out, solver)
             self._finished_by(solver, samples[chosen])
             y[chosen], value[chosen], outcome[chosen] = run(samples[chosen])
@@ -169,30 +178,25 @@ class RelaxedBatch:
         name = self.backend.name if solver == _OWN else solver
         self.answer.solver[samples] = self.answer.solvers.index(name)
 
-    def _solvers(self, numbers: Array, rest: Array) -> list[tuple[str, Array]]:
-        """Which samples each solver gets; what is too large for the simplex goes to HiGHS."""
+    def _solver_of(self, number: int) -> str | None:
+        """Who gets the samples of a layout; None where it contradicts itself.
+
+        What is too large for the simplex goes to HiGHS.
+        """
+        if self.layouts.contradictory[number]:
+            return None
         if self.backend.solver != _OWN:
-            return [(self.backend.solver, rest)] if rest.any() else []
-        wanted = numbers[rest]
-        small = self._small(wanted[distinct(wanted)[0]])
-        split = ((_OWN, rest & small[numbers]), ("highs", rest & ~small[numbers]))
-        return [(solver, chosen) for solver, chosen in split if chosen.any()]
+            return self.backend.solver
+        known = self.layouts.small
+        if number not in known:
+            known[number] = self._engine.accepts(self.layouts.listed[number])
+        return _OWN if known[number] else "highs"
 
     @property
     def _engine(self) -> ExtendedEngine:
         from gdpnet.solve.extended.engine import ExtendedEngine
 
         return self.layouts.ready.rules.cache[ExtendedEngine]
-
-    def _small(self, used: Array) -> Array:
-        """Which layouts the dense engine accepts, bool by number."""
-        known = self.layouts.small
-        for number in used.tolist():
-            if number not in known:
-                known[number] = self._engine.accepts(self.layouts.listed[number])
-        small = np.zeros(len(self.layouts.listed), dtype=bool)
-        small[used] = [known[number] for number in used.tolist()]
-        return small
 
     def _simplex(self, samples: Array) -> tuple[Array, Array, Array]:
         numbers = self.number[samples]
@@ -272,6 +276,11 @@ class RelaxedBatch:
             return self.violation[samples] > TOLERANCES.satisfied
         batch = Batch.of_arrays(self.x[samples], self.answer.y[samples])
         return (existence.measure(self.rules, batch)[0] > TOLERANCES.satisfied).numpy()
+
+
+def _rule_clauses(rules: Rules) -> Array:
+    """The clause of each rule."""
+    return np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
 
 
 def _written_out(_: Rules) -> dict[tuple[int, str, bool], WrittenOut]:

@@ -73,6 +73,7 @@ struct SparseRows {
 
 struct Dictionary {
     Index n = 0;       // columns
+    Index outputs = 0; // columns that have a kink and a weight: the first
     Index basics = 0;  // lines of the tableau
     Index age = 0;     // pivots since the last refactorisation
 
@@ -84,25 +85,24 @@ struct Dictionary {
     // By position.
     Buffer<Small> nonbasic;
     Buffer<double> reduced;
+    Buffer<std::uint8_t> rises, falls;  // whether the quantity may move up, and down
     // By line.
     Buffer<Small> basic;
     Buffer<double> tableau;  // (basics, n)
     // Rows.
     std::vector<Small> enforced;      // rows with two entries or more
     std::vector<std::uint8_t> tight;  // by row
-    // Scratch of the ratio test, by position: how the leaving quantity changes with the one there, and
-    // see `price_positions`.
-    Buffer<double> alpha, price, size, room, further;
-    Buffer<Small> passed;
-    Buffer<double> factor;  // of refactorisation
+    // Scratch: how the leaving quantity changes with the one at each position; of refactorisation.
+    Buffer<double> alpha;
+    Buffer<double> factor;
 
     Dictionary(Index columns, Index rows);
 
     double* line(Index k) const { return tableau.data() + k * n; }
 
-    // Puts every column on the breakpoint nearest to its kink; no row is enforced. The first `outputs`
-    // columns have kinks and weights.
-    void start(Index columns, const double* lower, const double* upper, Index outputs, const double* kinks,
+    // Puts every column on the breakpoint nearest to its kink; no row is enforced. The first
+    // `with_kinks` columns have kinks and weights.
+    void start(Index columns, const double* lower, const double* upper, Index with_kinks, const double* kinks,
                const double* weights);
 
     // Back to no tight rows, within the bounds there are.
@@ -122,6 +122,12 @@ struct Dictionary {
 
     // The weighted distance of the current point.
     double distance() const;
+
+    // Notes which ways the column at a position may move.
+    void note_ways(Index position, Index j) {
+        rises[position] = value[j] < upper[j];
+        falls[position] = value[j] > lower[j];
+    }
 
 private:
     void rest(Index j, double at);

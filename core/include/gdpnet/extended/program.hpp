@@ -13,7 +13,7 @@
 // is the prediction, with the references' weights 1; that is dual feasible.
 #pragma once
 
-#include "gdpnet/extended/dictionary.hpp"
+#include "gdpnet/extended/simplex.hpp"
 #include "gdpnet/extended/tables.hpp"
 
 namespace gdpnet::extended {
@@ -44,7 +44,7 @@ struct Workspace {
     std::vector<double> weights;             // of P and Q
     std::vector<double> point;               // what was found
     std::vector<double> zero;
-    std::vector<std::uint8_t> implied;       // bounds of a column that a row of the product makes redundant
+    std::vector<std::uint8_t> implied;       // bounds of a column that the product's rows make redundant (bits)
     // The program.
     SparseRows lifted;
     Buffer<Small> owner;                     // product of each row
@@ -57,7 +57,8 @@ struct Workspace {
     std::vector<Small> rank;                 // place in the program: from 1 on, 0 if it is left out
     std::vector<double> distance;            // of its nearest point
     Table<double> points;                    // its nearest point
-    Dictionary dictionary;
+    Simplex simplex;
+    Dictionary& dictionary = simplex.dictionary;
 
     Workspace(const Sources& sources, const Extent& extent);
 };

@@ -6,18 +6,39 @@
 #pragma once
 
 #include "gdpnet/extended/dictionary.hpp"
+#include "gdpnet/extended/pricing.hpp"
 #include "gdpnet/watch.hpp"
 
 namespace gdpnet::extended {
+
+// A candidate of the ratio test: a nonbasic quantity that may move the right way.
+struct Candidate {
+    Small position;
+    Small passed;    // breakpoints that the test has passed
+    double size;     // gain per unit move, 0 where it cannot move any further
+    double price;    // cost per unit move
+    double room;     // way to the breakpoint where the cost changes
+    double further;  // way from there to the next one
+};
+
+// A dictionary and what the method needs beside it.
+struct Simplex {
+    Dictionary dictionary;
+    Pricing pricing;
+    Buffer<Candidate> candidates;
+
+    Simplex(Index columns, Index rows, Index entries)
+        : dictionary(columns, rows), pricing(columns, rows, entries), candidates(columns + 1) {}
+};
 
 enum class Optimisation { optimal, infeasible, cut_off, trouble };
 
 // Restores feasibility of the enforced rows, raising the dual objective up to `cutoff`. Where a
 // contradiction lies within rounding, the row's tolerance or the column's bound gives way.
-Optimisation dual_simplex(Dictionary& dictionary, SparseRows& rows, double cutoff, Watch& watch);
+Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch);
 
 // The dual simplex, again where its basis does not give what its rows ask for.
-Optimisation settle(Dictionary& dictionary, SparseRows& rows, double cutoff, Watch& watch);
+Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch);
 
 // Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
 bool refactor(Dictionary& dictionary, const SparseRows& rows);
