@@ -101,7 +101,7 @@ bool Pieces::read(Products& products, Index p) {
     return true;
 }
 
-bool Pieces::compute(Products& products, Index p, double weight, double& share) {
+bool Pieces::compute(Products& products, Index p, double weight) {
     Quadratic& q = program_;
     const Index n = q.n;
     const double t = std::max(weight, kLeastWeight);
@@ -126,7 +126,8 @@ bool Pieces::compute(Products& products, Index p, double weight, double& share) 
     for (Index j = 0; j < n; ++j) slope += q.curvature[j] / t * q.x[j] * q.x[j];
     products.slope[p] = slope;
     products.intercept[p] = price - slope * t;
-    share = weight * (distance + 0.5 * square * weight / t + 0.5 * eps_ * weight);
+    computed_[p] = weight;
+    share_[p] = weight * (distance + 0.5 * square * weight / t + 0.5 * eps_ * weight);
     return true;
 }
 
@@ -138,6 +139,8 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
     const Index count = products.count;
     before_.assign(std::size_t(count), 0.0);
     target_.resize(std::size_t(count));
+    computed_.assign(std::size_t(count), -1.0);
+    share_.resize(std::size_t(count));
     const long cost = long(program_.n * (program_.n + program_.m));
     double best = kInfinity;
     for (int round = 0; round < kPieceRounds; ++round) {
@@ -154,9 +157,10 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
             for (Index p = 0; p < count; ++p) {
                 const double weight = step < 1.0 ? before_[p] + step * (target_[p] - before_[p]) : target_[p];
                 products.weight[p] = weight;
-                double share = 0.0;
-                if (watch.over(cost) || !compute(products, p, weight, share)) return false;
-                value += share;
+                if (weight != computed_[p]) {  // of many products most have no weight, round after round
+                    if (watch.over(cost) || !compute(products, p, weight)) return false;
+                }
+                value += share_[p];
             }
             if (value <= best + kNoWorse * std::max(1.0, std::abs(best)) || step < kLeastStep) break;
         }
