@@ -40,7 +40,7 @@ void Listing::begin(Vector<const Truth> nearest, Index outputs, double eps, doub
 // ---- the search
 
 Verdict Listing::settle(const Effort&) {
-    const Outcome outcome = node_.solve(kInfinity);
+    const Outcome outcome = node_.solve(reach_);
     if (outcome == Outcome::trouble) return Verdict::trouble;
     if (outcome != Outcome::optimal || node_.distance() > reach_) return Verdict::closed;
     clause_ = next_clause();
