@@ -101,6 +101,10 @@ bool Pieces::read(Products& products, Index p) {
     return true;
 }
 
+bool Pieces::keeps_vertex(const Products& products, Index p, double weight) {
+    return std::max(weight, kLeastWeight) <= products.limit[p] * (1.0 - kWithinLimit);
+}
+
 bool Pieces::compute(Products& products, Index p, double weight) {
     Quadratic& q = program_;
     const Index n = q.n;
@@ -124,6 +128,7 @@ bool Pieces::compute(Products& products, Index p, double weight) {
     for (int round = 0; round < 2; ++round) q.correct();
     double slope = eps_;
     for (Index j = 0; j < n; ++j) slope += q.curvature[j] / t * q.x[j] * q.x[j];
+    products.limit[p] = 0.0;  // its vertex is overwritten
     products.slope[p] = slope;
     products.intercept[p] = price - slope * t;
     computed_[p] = weight;
@@ -150,13 +155,17 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
             target_[p] = products.weight[p];
             change = std::max(change, std::abs(products.weight[p] - before_[p]));
         }
-        if (change <= kSameWeight && best < kInfinity) return true;
+        if (change <= kSameWeight && best < kInfinity) break;
         double value = 0.0;
         for (double step = 1.0;; step *= 0.5) {
             value = 0.0;
             for (Index p = 0; p < count; ++p) {
                 const double weight = step < 1.0 ? before_[p] + step * (target_[p] - before_[p]) : target_[p];
                 products.weight[p] = weight;
+                if (keeps_vertex(products, p, weight)) {  // its line is known
+                    value += weight * (products.intercept[p] + 0.5 * products.slope[p] * weight);
+                    continue;
+                }
                 if (weight != computed_[p]) {  // of many products most have no weight, round after round
                     if (watch.over(cost) || !compute(products, p, weight)) return false;
                 }
@@ -166,6 +175,12 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
         }
         best = value;
         for (Index p = 0; p < count; ++p) before_[p] = products.weight[p];
+    }
+    // The derivative wants pieces of one kind: those of degenerate vertices need not agree with the others.
+    for (Index p = 0; p < count; ++p) {
+        const double weight = products.weight[p];
+        if (weight <= 0.0 || !keeps_vertex(products, p, weight)) continue;
+        if (watch.over(cost) || !compute(products, p, weight)) return false;
     }
     return true;
 }

@@ -36,6 +36,8 @@ private:
     void enforce_product(Vector<const double> nearest, Vector<const std::int8_t> state);
     // Enforces a row, as a bound if it has one entry.
     void add_row(Index i);
+    // Whether the vertex that was listed is optimal at a weight: then the price is on its line.
+    static bool keeps_vertex(const Products& products, Index p, double weight);
     // The piece of product p at a weight, and its share of the objective; false on failure.
     bool compute(Products& products, Index p, double weight);
     // Writes the point of the quadratic program and what holds it; false if there is no room.
