@@ -40,7 +40,7 @@ void Listing::begin(Vector<const Truth> nearest, Index outputs, double eps, doub
 // ---- the search
 
 Verdict Listing::settle(const Effort&) {
-    const Outcome outcome = node_.solve(kInfinity);
+    const Outcome outcome = node_.solve(reach_);
     if (outcome == Outcome::trouble) return Verdict::trouble;
     if (outcome != Outcome::optimal || node_.distance() > reach_) return Verdict::closed;
     clause_ = next_clause();
@@ -51,25 +51,14 @@ Verdict Listing::settle(const Effort&) {
     return Verdict::closed;
 }
 
-void Listing::open(Frame& frame, Children) {
+void Listing::open(Frame& frame, const Children&) {
     frame.subject = clause_;
     frame.children = choices_.options(clause_);
     frame.first = first_option(clause_);
     chosen_[clause_] = 1;
 }
 
-bool Listing::wants(const Frame& frame, Children) {
-    if (complete_ && choices_.proposition[frame.subject]) return false;
-    complete_ = false;
-    return visits_ < kVisits * cap_;
-}
-
-void Listing::close(const Frame& frame) {
-    chosen_[frame.subject] = 0;
-    if (!choices_.proposition[frame.subject]) complete_ = false;
-}
-
-bool Listing::apply(Frame& frame, Children) {
+bool Listing::apply(Frame& frame, const Children&) {
     const Index o = choices_.clause_start[frame.subject] + (frame.next - 1 + frame.first) % frame.children;
     for (Index e = choices_.option_start[o]; e < choices_.option_start[o + 1]; ++e) {
         if (!assignment_.choose(node_, choices_.literal[e])) return false;

@@ -101,7 +101,11 @@ bool Pieces::read(Products& products, Index p) {
     return true;
 }
 
-bool Pieces::compute(Products& products, Index p, double weight, double& share) {
+bool Pieces::keeps_vertex(const Products& products, Index p, double weight) {
+    return std::max(weight, kLeastWeight) <= products.limit[p] * (1.0 - kWithinLimit);
+}
+
+bool Pieces::compute(Products& products, Index p, double weight) {
     Quadratic& q = program_;
     const Index n = q.n;
     const double t = std::max(weight, kLeastWeight);
@@ -124,9 +128,11 @@ bool Pieces::compute(Products& products, Index p, double weight, double& share) 
     for (int round = 0; round < 2; ++round) q.correct();
     double slope = eps_;
     for (Index j = 0; j < n; ++j) slope += q.curvature[j] / t * q.x[j] * q.x[j];
+    products.limit[p] = 0.0;  // its vertex is overwritten
     products.slope[p] = slope;
     products.intercept[p] = price - slope * t;
-    share = weight * (distance + 0.5 * square * weight / t + 0.5 * eps_ * weight);
+    computed_[p] = weight;
+    share_[p] = weight * (distance + 0.5 * square * weight / t + 0.5 * eps_ * weight);
     return true;
 }
 
@@ -138,6 +144,8 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
     const Index count = products.count;
     before_.assign(std::size_t(count), 0.0);
     target_.resize(std::size_t(count));
+    computed_.assign(std::size_t(count), -1.0);
+    share_.resize(std::size_t(count));
     const long cost = long(program_.n * (program_.n + program_.m));
     double best = kInfinity;
     for (int round = 0; round < kPieceRounds; ++round) {
@@ -147,21 +155,32 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
             target_[p] = products.weight[p];
             change = std::max(change, std::abs(products.weight[p] - before_[p]));
         }
-        if (change <= kSameWeight && best < kInfinity) return true;
+        if (change <= kSameWeight && best < kInfinity) break;
         double value = 0.0;
         for (double step = 1.0;; step *= 0.5) {
             value = 0.0;
             for (Index p = 0; p < count; ++p) {
                 const double weight = step < 1.0 ? before_[p] + step * (target_[p] - before_[p]) : target_[p];
                 products.weight[p] = weight;
-                double share = 0.0;
-                if (watch.over(cost) || !compute(products, p, weight, share)) return false;
-                value += share;
+                if (keeps_vertex(products, p, weight)) {  // its line is known
+                    value += weight * (products.intercept[p] + 0.5 * products.slope[p] * weight);
+                    continue;
+                }
+                if (weight != computed_[p]) {  // of many products most have no weight, round after round
+                    if (watch.over(cost) || !compute(products, p, weight)) return false;
+                }
+                value += share_[p];
             }
             if (value <= best + kNoWorse * std::max(1.0, std::abs(best)) || step < kLeastStep) break;
         }
         best = value;
         for (Index p = 0; p < count; ++p) before_[p] = products.weight[p];
+    }
+    // The derivative wants pieces of one kind: those of degenerate vertices need not agree with the others.
+    for (Index p = 0; p < count; ++p) {
+        const double weight = products.weight[p];
+        if (weight <= 0.0 || !keeps_vertex(products, p, weight)) continue;
+        if (watch.over(cost) || !compute(products, p, weight)) return false;
     }
     return true;
 }

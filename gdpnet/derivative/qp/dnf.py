@@ -64,8 +64,9 @@ from gdpnet.solve.exact.engine import ExactEngine, Solved, activity_of
 from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.threads import workers_of
 
-# What becomes of a sample: `Status` of the core's `band/products.hpp`. It may also be 2.
-_PASSED, _SOLVED, _FAILED = 0, 1, 3
+# `Status` of the core's `band/products.hpp`: 0 is passed, 1 to be solved.
+_FAILED = 3
+_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class BandPart:
 
     Attributes:
         component: which.
+        whole: whether it has all columns, so that there is nothing to pick out.
         solver: of the component.
         varying: coefficients that depend on x, (B, k, n).
         bound: right sides, (B, m).
@@ -84,6 +86,7 @@ class BandPart:
     """
 
     component: Component
+    whole: bool
     solver: core.BandSolver
     varying: Array
     bound: Array
@@ -136,18 +139,20 @@ class QPSolved(Regularised):
             gradient: (B, d).
         """
         yhat = gradient.copy()
-        bound = np.zeros_like(self.instance.bound)
-        varying = np.zeros_like(self.instance.varying)
+        bound = np.zeros(self.instance.bound.shape)
+        varying = np.zeros(self.instance.varying.shape)
+        threads = workers_of(self.threads), self.threads is not None
         for part in self.parts:
             component = part.component
+            given = part.varying, part.bound, part.yhat, part.weights, self.eps, *threads
+            if part.whole:
+                own = np.ascontiguousarray(gradient)
+                part.solver.vjp(part.band, *given, own, yhat, bound, varying)
+                continue
             own = np.ascontiguousarray(gradient[:, component.outputs])
-            to_yhat, to_bound = own.copy(), np.zeros_like(part.bound)
-            to_varying = np.zeros_like(part.varying)
-            part.solver.vjp(
-                *(part.band, part.varying, part.bound, part.yhat, part.weights, self.eps),
-                *(workers_of(self.threads), self.threads is not None),
-                *(own, to_yhat, to_bound, to_varying),
-            )
+            to_yhat, to_bound = own.copy(), np.zeros(part.bound.shape)
+            to_varying = np.zeros(part.varying.shape)
+            part.solver.vjp(part.band, *given, own, to_yhat, to_bound, to_varying)
             yhat[:, component.outputs] = to_yhat
             bound[:, component.rows] = to_bound
             if len(component.varying):
@@ -188,32 +193,32 @@ def solve_qp(
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)
     products = np.zeros(size, dtype=np.int64)
     parts = []
+    weights = options.weights
+    limit = np.inf if options.time_limit is None else options.time_limit
+    threads = workers_of(options.threads), options.threads is not None
     for component, solver in zip(engine.components, static.solvers, strict=True):
-        outputs = component.outputs
         whole = len(component.columns) == len(engine.data.columns)
-        own = np.ascontiguousarray(clipped[:, outputs])
-        varying = instance.varying
-        bound = instance.bound
+        outputs, columns = (_ALL, _ALL) if whole else (component.outputs, component.columns)
+        varying, bound, assignment = instance.varying, instance.bound, solved.assignment
         if not whole:
-            varying = varying[:, component.varying][:, :, component.columns]
-            bound = bound[:, component.rows]
-        varying, bound = np.ascontiguousarray(varying), np.ascontiguousarray(bound)
-        weights = np.ascontiguousarray(options.weights[outputs])
-        point = np.ascontiguousarray(yhat[:, outputs])
+            varying = varying[:, component.varying][:, :, columns]
+            bound, assignment = bound[:, component.rows], assignment[:, component.booleans]
+        given = (
+            *(np.ascontiguousarray(varying), np.ascontiguousarray(bound)),
+            *(np.ascontiguousarray(clipped[:, outputs]), np.ascontiguousarray(weights[outputs])),
+        )
+        point = np.ascontiguousarray(y[:, outputs])  # y itself, if there is nothing to pick out
         wanted = (moved[:, outputs] != point).any(1)
-        status = np.where(wanted, _SOLVED, _PASSED).astype(np.int8)
+        status = wanted.astype(np.int8)
         band = solver.solve(
-            *(activity_of(component, instance.active), varying, bound, own, weights),
-            np.ascontiguousarray(solved.z[:, component.columns]),
-            np.ascontiguousarray(solved.assignment[:, component.booleans]),
-            *(eps, cap, workers_of(options.threads), options.threads is not None),
-            np.inf if options.time_limit is None else options.time_limit,
-            *(status, point, value, products, capped),
+            *(activity_of(component, instance.active), *given),
+            *(np.ascontiguousarray(solved.z[:, columns]), np.ascontiguousarray(assignment)),
+            *(eps, cap, *threads, limit, status, point, value, products, capped),
         )
         failed = status == _FAILED
-        inside[:, outputs] = (own == yhat[:, outputs]) | ~(wanted & ~failed)[:, None]
+        inside[:, outputs] = ~(wanted & ~failed)[:, None] | (given[2] == yhat[:, outputs])
         y[:, outputs] = point
-        parts.append(BandPart(component, solver, varying, bound, own, weights, band, failed))
+        parts.append(BandPart(component, whole, solver, *given, band, failed))
     free = static.free
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]

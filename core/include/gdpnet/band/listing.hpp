@@ -9,6 +9,7 @@
 #include "gdpnet/component.hpp"
 #include "gdpnet/linear.hpp"
 #include "gdpnet/search.hpp"
+#include "gdpnet/tolerances.hpp"
 
 namespace gdpnet::band {
 
@@ -34,10 +35,17 @@ public:
     bool capped = false;  // whether only some products were kept
 
     Verdict settle(const Effort&);
-    void open(Frame& frame, Children);
-    bool wants(const Frame& frame, Children);
-    bool apply(Frame& frame, Children);
-    void close(const Frame& frame);
+    void open(Frame& frame, const Children&);
+    bool wants(const Frame& frame, const Children&) {
+        if (complete_ && choices_.proposition[frame.subject]) return false;
+        complete_ = false;
+        return visits_ < kVisits * cap_;
+    }
+    bool apply(Frame& frame, const Children&);
+    void close(const Frame& frame) {
+        chosen_[frame.subject] = 0;
+        if (!choices_.proposition[frame.subject]) complete_ = false;
+    }
     bool exhausted(const Effort&) { return false; }
     bool troubled() { return false; }
 

@@ -36,8 +36,10 @@ private:
     void enforce_product(Vector<const double> nearest, Vector<const std::int8_t> state);
     // Enforces a row, as a bound if it has one entry.
     void add_row(Index i);
+    // Whether the vertex that was listed is optimal at a weight: then the price is on its line.
+    static bool keeps_vertex(const Products& products, Index p, double weight);
     // The piece of product p at a weight, and its share of the objective; false on failure.
-    bool compute(Products& products, Index p, double weight, double& share);
+    bool compute(Products& products, Index p, double weight);
     // Writes the point of the quadratic program and what holds it; false if there is no room.
     bool read(Products& products, Index p);
 
@@ -47,6 +49,7 @@ private:
     std::vector<double> zero_;                        // (n,)
     std::vector<Index> lower_source_, upper_source_;  // (n,): row with one entry that is a column's bound, or -1
     std::vector<double> before_, target_;             // by product: weights before a step, and after a whole one
+    std::vector<double> computed_, share_;            // by product: weight of its piece, and share of the objective
     Vector<const double> weights_, nearest_;
     double eps_ = 0.0;
 };
