@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gdpnet.core._native import ACCEPTED_AS_IS as ACCEPTED_AS_IS
     from gdpnet.core._native import COMPILER as COMPILER
     from gdpnet.core._native import DETERMINED as DETERMINED
-    from gdpnet.core._native import NODE_LIMIT as NODE_LIMIT
     from gdpnet.core._native import NO_SOLUTION as NO_SOLUTION
+    from gdpnet.core._native import NODE_LIMIT as NODE_LIMIT
     from gdpnet.core._native import NUMERICAL as NUMERICAL
     from gdpnet.core._native import OPERATIONS as OPERATIONS
     from gdpnet.core._native import SOLVED as SOLVED
