@@ -71,7 +71,7 @@ Euclidean::Finding Euclidean::look() {
         if (outcome != Outcome::optimal) return Finding::closed;
         const double bound = node_.q.bound_value();
         if (bound >= cutoff() || (bound >= value - same_ && !may_come_first())) return Finding::closed;
-        node_.settle_point();
+        node_.read_point(false);
         bool forced = false;
         if (!look_at_clauses(forced)) return Finding::closed;
         if (forced) continue;
@@ -82,6 +82,7 @@ Euclidean::Finding Euclidean::look() {
                 split_ = node_.units.z[column_];
                 return Finding::branch;
             }
+            node_.read_point(true);
             return node_.whole() ? Finding::leaf : make_whole(bound);
         }
         const auto gain_of = [this](Index literal) { return literal_gain(literal); };
@@ -107,7 +108,7 @@ Euclidean::Finding Euclidean::make_whole(double bound) {
     node_.keep_aside();
     node_.fix_whole();
     if (node_.solve(cutoff()) == Outcome::optimal) {
-        node_.settle_point();
+        node_.read_point(true);
         bool forced = false;
         if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() <= bound + same_)
             return Finding::closed;

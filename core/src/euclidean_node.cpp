@@ -13,7 +13,7 @@ double power_of_two_near(double value) { return std::ldexp(1.0, int(std::nearbyi
 }  // namespace
 
 EuclideanNode::EuclideanNode(const Sample& sample)
-    : QuadraticNode(sample.rows), sample_(sample), yhat_(sample.rows.outputs), weight_(sample.rows.outputs) {
+    : QuadraticNode(sample.rows), sample_(sample), yhat_(sample.rows.outputs), weight_(sample.rows.outputs), violation_(sample.rows.equality.size()) {
     q.price = 0.0;
     q.rounding = kTermRounding;
     std::fill(q.kinked.begin(), q.kinked.end(), std::uint8_t(0));
@@ -140,11 +140,12 @@ Outcome EuclideanNode::solve(double cutoff) {
     return Outcome::trouble;
 }
 
-void EuclideanNode::settle_point() {
-    q.refine();
+void EuclideanNode::read_point(bool exactly) {
+    if (exactly) q.refine();
     units.read_point(q);
     for (Index j = 0; j < rows.outputs; ++j)  // minus zero becomes zero
         units.z[j] = q.state[j] == Quadratic::Column::free && q.x[j] == q.centre[j] ? yhat_[j] : units.z[j] + 0.0;
+    std::fill(violation_.begin(), violation_.end(), std::numeric_limits<double>::quiet_NaN());
 }
 
 double EuclideanNode::value() const {
@@ -158,6 +159,7 @@ double EuclideanNode::value() const {
 
 Gain EuclideanNode::look_ahead(Index i) const {
     Gain found;
+    if (row_holds(i)) return found;
     double over = q.excess(i);
     const double sign = over < 0.0 ? -1.0 : 1.0;  // negative only matters for equalities
     if (q.equality[i]) over = std::abs(over);

@@ -31,8 +31,8 @@ public:
     // Solves the node's program, until its centres do not matter; stops where the bound reaches the cutoff.
     Outcome solve(double cutoff);
 
-    // Writes z at an optimum, as exactly as it can be had.
-    void settle_point();
+    // Writes z; `exactly`: computed afresh from what holds it.
+    void read_point(bool exactly);
 
     // Half the squared distance at z.
     double value() const;
@@ -44,7 +44,7 @@ public:
     // that a bound keeps from helping are left out. Rows without a column in common add up.
     Gain look_ahead(Index i) const;
 
-    bool row_holds(Index i) const { return sample_.holds(i, units.z.data()); }
+    bool row_holds(Index i) const { return violation(i) <= sample_.tolerance[i]; }
 
     // Whether the enforced rows hold at z.
     bool verify() const;
@@ -64,9 +64,17 @@ private:
     bool tighten(Index j, double bound, bool is_lower, bool negated);
     bool settled() const;
 
+    // By how much row i is violated at z, looked at once.
+    double violation(Index i) const {
+        double& known = violation_[i];
+        if (std::isnan(known)) known = sample_.violation(i, units.z.data());
+        return known;
+    }
+
     const Sample& sample_;
     bool auxiliaries_ = false;  // whether some column has no cost
     std::vector<double> yhat_, weight_;
+    mutable std::vector<double> violation_;  // (m,): of z; NaN where nobody has asked
 };
 
 }  // namespace gdpnet

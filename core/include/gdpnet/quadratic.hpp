@@ -141,6 +141,8 @@ private:
         Index who = -1;  // column, or n + active row
     };
 
+    void set_state(Index j, Column to);
+    double product(const double* one, const double* other) const;
     double write_row(Index code, double sign, Vector<double> target) const;
     double write_normal(const Violation& violation);
     void deactivate(Index k);
@@ -157,6 +159,7 @@ private:
     double size_of_terms(Index i) const;
     bool multipliers_have_right_signs();
 
+    std::vector<double> inverse_;   // (n,): of the curvature of a free column, 0 of a fixed one
     Table<double> dense_;           // (n + 1, n): active rows, oriented
     std::vector<double> right_;     // (n + 1,): their right sides
     std::vector<double> normal_;    // (n,): of what is brought in

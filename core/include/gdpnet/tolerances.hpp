@@ -37,6 +37,7 @@ constexpr double kCentreCurvature = 0x1p-14;   // of columns without cost, in un
 constexpr double kSettledPull = 1e-12;         // of a centre, relative to the multipliers
 constexpr double kLeastMultiplier = 1e-3;      // ... which count as at least this
 constexpr double kTermRounding = 1e-15;        // of the terms of a row, relative: less is no violation
+constexpr double kSmallViolation = 1e-6;       // only of less it is asked whether it is rounding
 constexpr double kLargePrediction = 1e5;       // beside which digits of a point would be lost
 constexpr double kSameDistance = 1e-10;        // distances that differ by less, relative, are equal,
 constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
