@@ -11,6 +11,7 @@ BORDER = Path(__file__).parents[2] / "gdpnet" / "core"
 
 
 def main() -> None:
+    """Write both."""
     command = [sys.executable, "-m", "nanobind.stubgen", "--quiet", "--exclude-values"]
     command += ["-i", str(BORDER), "-m", "_native", "-o", str(BORDER / "_native.pyi")]
     subprocess.run(command, check=True)

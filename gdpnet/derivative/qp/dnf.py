@@ -212,8 +212,18 @@ def solve_qp(
         status = wanted.astype(np.int8)
         band = solver.solve(
             *(activity_of(component, instance.active), *given),
-            *(np.ascontiguousarray(solved.z[:, columns]), np.ascontiguousarray(assignment)),
-            *(eps, cap, *threads, limit, status, point, value, products, capped),
+            nearest=np.ascontiguousarray(solved.z[:, columns]),
+            assignment=np.ascontiguousarray(assignment),
+            eps=eps,
+            cap=cap,
+            threads=threads[0],
+            chosen=threads[1],
+            time_limit=limit,
+            status=status,
+            y=point,
+            value=value,
+            products=products,
+            capped=capped,
         )
         failed = status == _FAILED
         inside[:, outputs] = ~(wanted & ~failed)[:, None] | (given[2] == yhat[:, outputs])

@@ -147,7 +147,13 @@ class RelaxedSolved:
         for part, samples, path in self.parts:
             part.native.vjp(
                 *(samples, self.bound, self.varying, self.yhat, self.weights, self.eps),
-                *(path, gradient, *found, workers_of(self.threads), self.threads is not None),
+                path=path,
+                gradient=gradient,
+                to_yhat=found.yhat,
+                to_bound=found.bound,
+                to_varying=found.varying,
+                threads=workers_of(self.threads),
+                chosen=self.threads is not None,
             )
         if not self.solved.all():
             found.yhat[~self.solved] = gradient[~self.solved]

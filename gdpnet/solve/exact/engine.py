@@ -26,6 +26,24 @@ from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.threads import FEW, workers_of
 
 
+class Share(NamedTuple):
+    """A component's share of a batch.
+
+    Attributes:
+        active: which of its clauses apply, (B, clauses) bool.
+        varying: coefficients that depend on x, (B, k, n).
+        bound: right sides, (B, m).
+        yhat: predictions, (B, outputs).
+        weights: (outputs,).
+    """
+
+    active: Array
+    varying: Array
+    bound: Array
+    yhat: Array
+    weights: Array
+
+
 class Output(NamedTuple):
     """Results of a component for a batch.
 
@@ -209,22 +227,21 @@ class ExactEngine:
             varying = np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
             weights = np.ascontiguousarray(weights[component.outputs])
         own = np.ascontiguousarray(_snapped(yhat, component) if component.discrete else yhat)
-        arguments = (activity_of(component, instance.active), varying, bound, own, weights)
-        limits = (
-            options.node_limit,
-            options.tolerance,
-            options.lost,
+        given = Share(activity_of(component, instance.active), varying, bound, own, weights)
+        how = (
+            *(*given, options.node_limit, options.tolerance, options.lost),
             inf if options.time_limit is None else options.time_limit,
             1 if size <= FEW else workers_of(options.threads),
             options.threads is not None,
+            out,
         )
         unproved = None
         if options.norm == "l2":
-            self._euclidean_of(index).project(*arguments, *limits, out)
+            self._euclidean_of(index).project(*how)
         else:
-            self.searches[index].project(*arguments, *limits, out, detail)
+            self.searches[index].project(*how, detail)
             if options.tie == "least_norm":
-                unproved = self._settle_ties(index, arguments, options, out)
+                unproved = self._settle_ties(index, given, options, out)
         detail = _NO_DETAIL if detail is None else detail
         if component.discrete:  # what passed as a whole number, and was none, has moved
             away = options.sum_of(np.abs(own - yhat) * weights)
@@ -244,9 +261,7 @@ class ExactEngine:
             out.z[near, : yhat.shape[1]] = yhat[near]
         return out, detail, unproved
 
-    def _settle_ties(
-        self, index: int, arguments: tuple[Array, ...], options: SearchOptions, out: Output
-    ) -> Array:
+    def _settle_ties(self, index: int, given: Share, options: SearchOptions, out: Output) -> Array:
         """Of all nearest points the one of least norm; returns where that is not proved."""
         if index not in self._ties:
             self._ties[index] = core.LeastNorm(self.components[index].native)
@@ -254,9 +269,12 @@ class ExactEngine:
         nodes = np.zeros(len(samples), dtype=np.int64)
         ties = np.zeros(len(samples), dtype=np.int8)
         self._ties[index].settle(
-            *(*arguments, samples, out.z, out.assignment, out.distance, options.node_limit),
-            inf if options.time_limit is None else options.time_limit,
-            *(workers_of(options.threads), options.threads is not None, nodes, ties),
+            *(*given, samples, out.z, out.assignment, out.distance, options.node_limit),
+            time_limit=inf if options.time_limit is None else options.time_limit,
+            threads=workers_of(options.threads),
+            chosen=options.threads is not None,
+            nodes=nodes,
+            ties=ties,
         )
         out.nodes[samples] += nodes
         unproved = np.zeros(len(out.status), dtype=np.bool_)
