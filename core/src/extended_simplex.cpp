@@ -20,7 +20,7 @@ struct Leaving {
     double step_cap = kInfinity; // dual step at which a column changes its cost piece instead
 };
 
-// The most violated basic column or enforced row (`bland`: the one of lowest id). A basic column is violated
+// The violated basic column or enforced row that is worth most (`bland`: the one of lowest id). A basic column is violated
 // outside of its box, or beyond the kink that ends its cost piece.
 Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, const Pricing& pricing, bool bland) {
     Leaving leaving;
@@ -207,7 +207,8 @@ void move_passed(Dictionary& dic, const Candidate* found, Index count, double di
 }
 
 // Exchanges the leaving quantity with the nonbasic one at position q. `line` is that of a leaving column, -1 if a
-// row's slack leaves; `move` is by how much the leaving quantity has to change.
+// row's slack leaves, `equality` whether that row is an equation; `move` is by how much the leaving quantity has to
+// change, `target` the value that a leaving column gets.
 void pivot(Dictionary& dic, Pricing& pricing, bool equality, Index line, Small leaving, Index q, double move,
            double target, bool entering_moves_up) {
     const Index n = dic.n, r = dic.basics;
