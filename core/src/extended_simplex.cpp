@@ -20,8 +20,8 @@ struct Leaving {
     double step_cap = kInfinity; // dual step at which a column changes its cost piece instead
 };
 
-// The violated basic column or enforced row that is worth most (`bland`: the one of lowest id). A basic column is violated
-// outside of its box, or beyond the kink that ends its cost piece.
+// The violated basic column or enforced row that is worth most (`bland`: the one of lowest id). A basic column is
+// violated outside of its box, or beyond the kink that ends its cost piece.
 Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, const Pricing& pricing, bool bland) {
     Leaving leaving;
     double worst = 0.0;
@@ -350,7 +350,8 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
         if (leaving.step_cap < kInfinity) direction = dic.slope[leaving.id] > 0.0 ? 1.0 : -1.0;
         const Index count = collect_candidates(dic, direction, candidates);
         const double forgiven = kAccepted * std::max(1.0, magnitude);
-        const Entering found = ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
+        const Entering found =
+            ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
         const Index q = found.candidate < 0 ? -1 : candidates[found.candidate].position;
 
         const bool doubtful = found.outcome == Test::no_candidate ||
