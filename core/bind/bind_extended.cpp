@@ -23,9 +23,9 @@ void bind_extended(nb::module_& module) {
             "__init__",
             [](Sources* self, Index outputs, Numbers lower, Numbers upper, Indices start, Indices column,
                Numbers coefficient, Numbers scale, Bools equality, Indices varying) {
-                new (self) Sources{outputs,          copied(lower), copied(upper),    copied(start), copied(column),
-                                   copied(coefficient), copied(scale), {equality.data(), equality.data() + equality.extent(0)},
-                                   copied(varying)};
+                new (self) Sources{outputs, copied(lower), copied(upper), copied(start), copied(column),
+                                   copied(coefficient), copied(scale),
+                                   {equality.data(), equality.data() + equality.extent(0)}, copied(varying)};
             },
             nb::arg("outputs"), nb::arg("lower"), nb::arg("upper"), nb::arg("start"), nb::arg("column"),
             nb::arg("coefficient"), nb::arg("scale"), nb::arg("equality"), nb::arg("varying"));

@@ -96,7 +96,8 @@ void Engine::vjp_sample(const Batch& batch, Index s, const ConstBases& bases, Ve
         load_part(sources_, part, batch[s], work);
         const Index block = tables_.part_block[std::size_t(number)] - first_block;
         const PartBasis basis{bases.state[s].data(),         bases.rank[s].data() + block, size,
-                              bases.column[s].data() + kept, bases.row[s].data() + kept,   bases.value[s].data() + kept};
+                              bases.column[s].data() + kept, bases.row[s].data() + kept,
+                              bases.value[s].data() + kept};
         vjp_part(sources_, part, work, basis, gradient, {found.start[s], found.bound[s], found.varying[s]});
         kept += size;
     }

@@ -216,8 +216,9 @@ Part::Part(const Sources& sources, const Tables& tables, Index number, Index off
 
 Workspace::Workspace(const Sources& sources, const Extent& extent)
     : local(extent.rows, extent.entries), scale(std::size_t(extent.rows), 1.0), size(std::size_t(extent.rows), 1.0),
-      place(sources.lower.size()), low(place.size()), high(place.size()), shift(place.size()), weights(2 * place.size()),
-      point(place.size()), zero(2 * place.size(), 0.0), implied(place.size()), lifted(extent.rows, extent.entries),
+      place(sources.lower.size()), low(place.size()), high(place.size()), shift(place.size()),
+      weights(2 * place.size()), point(place.size()), zero(2 * place.size(), 0.0),
+      implied(place.size()), lifted(extent.rows, extent.entries),
       owner(extent.rows), source(extent.rows), first(std::size_t(extent.products)), state(std::size_t(extent.products)),
       nearest(std::size_t(extent.blocks)), rank(std::size_t(extent.blocks)), distance(std::size_t(extent.blocks)),
       points(extent.blocks, Index(place.size())), simplex(extent.columns, extent.rows, extent.entries) {}

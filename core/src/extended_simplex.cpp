@@ -20,8 +20,8 @@ struct Leaving {
     double step_cap = kInfinity; // dual step at which a column changes its cost piece instead
 };
 
-// The most violated basic column or enforced row (`bland`: the one of lowest id). A basic column is violated
-// outside of its box, or beyond the kink that ends its cost piece.
+// The violated basic column or enforced row that is worth most (`bland`: the one of lowest id). A basic column is
+// violated outside of its box, or beyond the kink that ends its cost piece.
 Leaving choose_leaving(const Dictionary& dic, const SparseRows& rows, const Pricing& pricing, bool bland) {
     Leaving leaving;
     double worst = 0.0;
@@ -207,7 +207,8 @@ void move_passed(Dictionary& dic, const Candidate* found, Index count, double di
 }
 
 // Exchanges the leaving quantity with the nonbasic one at position q. `line` is that of a leaving column, -1 if a
-// row's slack leaves; `move` is by how much the leaving quantity has to change.
+// row's slack leaves, `equality` whether that row is an equation; `move` is by how much the leaving quantity has to
+// change, `target` the value that a leaving column gets.
 void pivot(Dictionary& dic, Pricing& pricing, bool equality, Index line, Small leaving, Index q, double move,
            double target, bool entering_moves_up) {
     const Index n = dic.n, r = dic.basics;
@@ -349,7 +350,8 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
         if (leaving.step_cap < kInfinity) direction = dic.slope[leaving.id] > 0.0 ? 1.0 : -1.0;
         const Index count = collect_candidates(dic, direction, candidates);
         const double forgiven = kAccepted * std::max(1.0, magnitude);
-        const Entering found = ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
+        const Entering found =
+            ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
         const Index q = found.candidate < 0 ? -1 : candidates[found.candidate].position;
 
         const bool doubtful = found.outcome == Test::no_candidate ||

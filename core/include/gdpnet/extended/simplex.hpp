@@ -1,6 +1,6 @@
 // The dual simplex method on a `Dictionary`.
 //
-// A step takes the most violated row or basic column out of the basis and lets a nonbasic quantity in.
+// A step takes a violated row or basic column (see pricing.hpp) out of the basis and lets a nonbasic quantity in.
 // The ratio test passes kinks and bounds (long step), allows a small dual infeasibility for a larger
 // pivot (Harris) and falls back to Bland's rule when the objective stalls.
 #pragma once
