@@ -17,7 +17,7 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.blocks import Layout
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.extended.tables import Extent, TableWriter, extent, largest, sources
-from gdpnet.threads import workers_of
+from gdpnet.threads import FEW, workers_of
 
 # Above this many columns HiGHS, with its sparse factors, is ahead of a dense tableau, where it gets
 # the compact form of the program: both take 30 ms a sample at 670 to 860 columns.
@@ -181,7 +181,8 @@ class ExtendedEngine:
             *map(np.ascontiguousarray, (instance.bound, instance.varying, start, weights)),
         )
         compiled.native.solve(
-            *(*problem, tolerance, workers_of(threads), threads is not None), *found, *basis
+            *(*problem, tolerance, 1 if size <= FEW else workers_of(threads), threads is not None),
+            *(*found, *basis),
         )
         return ExtendedSolved(*found, basis, problem, compiled.native, threads)
 
