@@ -163,7 +163,8 @@ private:
     // What is asked of a literal most often, together in memory.
     struct Literal {
         Slot boolean;
-        Slot first_row, last_row;  // of its boolean's truth, in logic.true_row
+        Slot only_row;             // of its boolean's truth, -1 if it has none or several
+        Slot first_row, last_row;  // in logic.true_row
         Truth sign;
         bool tied;
         bool guards;  // whether clauses are nested in its disjunct
@@ -183,7 +184,7 @@ private:
 
     template <class RowHolds>
     bool holds(const Literal& disjunct, RowHolds row_holds, Truth* mark) const {
-        if (!rows_hold(disjunct, row_holds)) return false;
+        if (disjunct.only_row >= 0 ? !row_holds(disjunct.only_row) : !rows_hold(disjunct, row_holds)) return false;
         if (disjunct.guards) {
             const Index k = disjunct.boolean;
             for (Index e = logic.guarded_start[k]; e < logic.guarded_start[k + 1]; ++e)
@@ -218,9 +219,12 @@ private:
 
 inline Assignment::Assignment(const Component& component)
     : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()) {
-    for (Index k = 0; k < logic.booleans(); ++k)
-        disjuncts_.push_back({Slot(k), Slot(logic.true_start[k]), Slot(logic.true_start[k + 1]), 1, logic.tied[k] != 0,
-                              logic.guarded_start[k] < logic.guarded_start[k + 1]});
+    for (Index k = 0; k < logic.booleans(); ++k) {
+        const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
+        const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;
+        const bool guards = logic.guarded_start[k] < logic.guarded_start[k + 1];
+        disjuncts_.push_back({Slot(k), only, first, last, 1, logic.tied[k] != 0, guards});
+    }
     for (Index literal : logic.clause_literal) {
         literals_.push_back(disjuncts_[boolean_of(literal)]);
         literals_.back().sign = sign_of(literal);
