@@ -59,7 +59,7 @@ void Euclidean::open(Frame& frame, Children children) {
     if (column_ >= 0) {
         open_split(frame, children, column_, split_, node_.q.bound_value());
     } else {
-        open_clause(frame, children, assignment_.logic, branching_, cutoff());
+        open_clause(frame, children, assignment_.logic, branching_, limit_);
     }
 }
 
@@ -70,7 +70,8 @@ Euclidean::Finding Euclidean::look() {
         if (outcome == Outcome::trouble) return Finding::trouble;
         if (outcome != Outcome::optimal) return Finding::closed;
         const double bound = node_.q.bound_value();
-        if (bound >= cutoff() || (bound >= value - same_ && !may_come_first())) return Finding::closed;
+        limit_ = value < kInfinity && !may_come_first() ? value - same_ : cutoff();
+        if (bound >= limit_) return Finding::closed;
         node_.read_point(false);
         bool forced = false;
         if (!look_at_clauses(forced)) return Finding::closed;
@@ -86,7 +87,7 @@ Euclidean::Finding Euclidean::look() {
             return node_.whole() ? Finding::leaf : make_whole(bound);
         }
         const auto gain_of = [this](Index literal) { return literal_gain(literal); };
-        switch (branching_.choose(assignment_, bound, cutoff(), gain_of)) {
+        switch (branching_.choose(assignment_, bound, limit_, gain_of)) {
             case Branching::Choice::clause:
                 return Finding::branch;
             case Branching::Choice::cutoff:

@@ -55,24 +55,30 @@ void EuclideanNode::choose_units() {
     for (Index j = 0; j < q.n; ++j) q.centre[j] = j < rows.outputs ? (yhat_[j] - units.origin[j]) / units.unit[j] : 0.0;
 }
 
-// Units of columns without cost, by the largest coefficient that they have beside outputs.
+// Units of columns without cost: by the largest coefficient that they have beside outputs; of those that stand beside
+// none, beside others whose unit is known. Rows with one entry are bounds and say nothing.
 void EuclideanNode::choose_auxiliary_units() {
-    std::vector<double>& largest = q.x;  // free until the program starts
-    for (int round = 0; round < 2; ++round) {  // twice, since some stand in rows with nothing but auxiliaries
+    std::vector<double>& known = q.x;  // free until the program starts: 1 where a unit is known
+    std::vector<double>& largest = q.side;
+    for (Index j = 0; j < q.n; ++j) known[j] = q.costly[j];
+    for (bool changed = true; changed;) {
+        changed = false;
         std::fill(largest.begin(), largest.end(), 0.0);
         for (Index i = 0; i < q.m; ++i) {
-            double outputs = 0.0, others = 0.0;
-            for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
-                double& size = q.costly[q.column[e]] ? outputs : others;
-                size = std::max(size, std::abs(units.coefficient[e]) * units.unit[q.column[e]]);
-            }
-            const double size = outputs > 0.0 ? outputs : others;
+            double size = 0.0;
+            for (Index e = q.start[i]; e < q.start[i + 1]; ++e)
+                if (known[q.column[e]] > 0.0)
+                    size = std::max(size, std::abs(units.coefficient[e]) * units.unit[q.column[e]]);
             if (!(size > 0.0)) continue;
             for (Index e = q.start[i]; e < q.start[i + 1]; ++e)
                 largest[q.column[e]] = std::max(largest[q.column[e]], std::abs(units.coefficient[e]) / size);
         }
-        for (Index j = 0; j < q.n; ++j)
-            if (!q.costly[j] && largest[j] > 0.0) units.unit[j] = power_of_two_near(1.0 / largest[j]);
+        for (Index j = 0; j < q.n; ++j) {
+            if (known[j] > 0.0 || !(largest[j] > 0.0)) continue;
+            units.unit[j] = power_of_two_near(1.0 / largest[j]);
+            known[j] = 1.0;
+            changed = true;
+        }
     }
 }
 
@@ -128,15 +134,25 @@ bool EuclideanNode::settled() const {
 }
 
 Outcome EuclideanNode::solve(double cutoff) {
-    int restarts = 0;
+    bool restarted = false;
+    double last = 0.0;  // squared way of the last move of the centres, 0 where there is none to compare with
     for (int round = 0; round < kCentres; ++round) {
         const Outcome outcome = q.minimise(cutoff);
-        if (outcome == Outcome::trouble && restarts++ == 0) {
+        if (outcome == Outcome::trouble && !restarted) {
+            restarted = true;
+            last = 0.0;
             q.restart_in_box();
             continue;
         }
         if (outcome != Outcome::optimal || !auxiliaries_ || settled()) return outcome;
-        if (!q.recentre()) q.restart_in_box();
+        // Centres that move by a constant share of the way are taken to where that leads.
+        double way = 0.0;
+        for (Index j = 0; j < q.n; ++j)
+            if (!q.costly[j]) way += (q.x[j] - q.centre[j]) * (q.x[j] - q.centre[j]);
+        const double share = last > 0.0 ? std::sqrt(way / last) : 0.0;
+        const bool jump = share > kSlowCentres && share < 1.0;
+        last = jump ? 0.0 : way;
+        if (!q.recentre(jump ? share / (1.0 - share) : 0.0)) q.restart_in_box();
     }
     return Outcome::trouble;
 }

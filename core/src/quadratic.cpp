@@ -518,10 +518,11 @@ Quadratic::Outcome Quadratic::minimise(double cutoff) {
     return Outcome::trouble;
 }
 
-bool Quadratic::recentre() {
+bool Quadratic::recentre(double beyond) {
+    for (Index j = 0; j < n; ++j)
+        if (!costly[j]) centre[j] = std::min(std::max(x[j] + beyond * (x[j] - centre[j]), lower[j]), upper[j]);
     if (!factor()) return false;
     for (Index j = 0; j < n; ++j) {
-        if (!costly[j]) centre[j] = x[j];
         if (state[j] == Column::free) x[j] = centre[j];
     }
     std::fill(multiplier.begin(), multiplier.begin() + active_count, 0.0);

@@ -72,6 +72,7 @@ def certify(
     x: Any = None,
     y: Any = None,
     *,
+    norm: str = "l1",
     weights: Any = None,
     time_limit: float | None = None,
     node_limit: int = 100_000,
@@ -85,6 +86,7 @@ def certify(
         yhat: prediction, `d`.
         x: inputs of one sample, `p`, or None where there are none.
         y: nearest outputs, `d`; projected where not given.
+        norm: `"l1"`; others are refused.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         time_limit: seconds; then SolverError is raised.
         node_limit: nodes of the tree; then SolverError is raised.
@@ -108,6 +110,7 @@ def certify(
     # HiGHS is needed to make a certificate, not to check one.
     from gdpnet.proof import _search
 
+    _refuse_norm(norm)
     check_seconds("time_limit", time_limit)
     check_count("node_limit", node_limit)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
@@ -126,6 +129,7 @@ def verify(
     x: Any = None,
     certificate: Certificate | None = None,
     *,
+    norm: str = "l1",
     weights: Any = None,
     tol: float = TOLERANCES.satisfied,
 ) -> Verdict:
@@ -145,6 +149,7 @@ def verify(
             certificate claims that.
         x: inputs of one sample, `p`, or None where there are none.
         certificate: what `certify` made.
+        norm: `"l1"`; others are refused.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tol: by how much y may break a row, relative to its size `max(|b|, max|a|)`. That is the
             exact engine's measure; `RuleModel.satisfied` takes at least 1 for the size, and so
@@ -167,6 +172,7 @@ def verify(
         >>> gdpnet.proof.verify(rules, [4.5], [4.5], certificate=certificate).reason
         'y does not satisfy the rules.'
     """
+    _refuse_norm(norm)
     check_tolerance(tol)
     instance, inputs, prediction = _instance(rules, x, yhat, weights)
     outputs = None if y is None else _outputs(rules, y)
@@ -182,6 +188,11 @@ def verify(
         return _judged_conflict(proof, feasible)
     values = outputs.tolist()
     return _judged(proof, feasible, instance.distance(values), instance.slack(values, float(tol)))
+
+
+def _refuse_norm(norm: str) -> None:
+    if norm != "l1":
+        raise InputError(f"norm: certificates are those of 'l1', got {norm!r}.")
 
 
 @dataclass(frozen=True)

@@ -112,32 +112,30 @@ class Oracle:
             if self.bound[i] < -1e-9 or (self.data.rows[i].equality and self.bound[i] > 1e-9):
                 return nothing
         which = [i for i in which if i not in empty]
-        found = self._by_daqp(which)
+        # DAQP wants strictly convex programs.
+        found = self._by_daqp(which) if self.square.all() else None
         return self._by_clarabel(which) if found is None else found
 
     def _by_daqp(self, which: list[int]) -> tuple[float, np.ndarray] | None:
-        d, n = self.data.outputs, len(self.lower)
+        n = len(self.lower)
         equal = np.array([self.data.rows[i].equality for i in which], dtype=bool)
         high = np.concatenate([self.upper, self.bound[which]])
         low = np.concatenate([self.lower, np.where(equal, self.bound[which], -1e30)])
         fixed = self.lower == self.upper
         sense = np.concatenate([np.where(fixed, 5, 0), np.where(equal, 5, 0)]).astype(np.int32)
-        shift = np.concatenate([self.yhat, np.zeros(n - d)])
         rows = np.ascontiguousarray(self.rows[which])
-        moved = np.concatenate([shift, rows @ shift])
+        moved = np.concatenate([self.yhat, rows @ self.yhat])
         u, _, flag, _ = daqp.solve(
             *(np.diag(self.square), np.zeros(n), rows),
             *(np.clip(high, -1e30, 1e30) - moved, np.clip(low, -1e30, 1e30) - moved, sense),
             primal_tol=1e-11,
         )
-        if flag == -1:
-            return INF, np.full(n, np.nan)
-        z = u + shift
+        z = u + self.yhat
         excess = np.concatenate([self.lower - z, z - self.upper, rows @ z - self.bound[which]])
         short = (self.bound[which] - rows @ z)[equal]
         size = max(1.0, float(np.abs(z).max(initial=0.0)))
         if flag != 1 or max(excess.max(initial=0.0), short.max(initial=0.0)) > 1e-8 * size:
-            return None
+            return None  # also what it calls infeasible gets a second opinion
         return float(self.square @ (u * u)), z
 
     def _by_clarabel(self, which: list[int]) -> tuple[float, np.ndarray]:
@@ -166,7 +164,9 @@ class Oracle:
             settings,
         )
         found = solver.solve()
-        if "Infeasible" in str(found.status):
-            return INF, np.full(n, np.nan)
         u = np.array(found.x)
+        over = matrix @ (u + shift) - right
+        over[: int(equal.sum())] = np.abs(over[: int(equal.sum())])
+        if "Infeasible" in str(found.status) or over.max(initial=0.0) > 1e-7:
+            return INF, np.full(n, np.nan)
         return float(self.square @ (u * u)), u + shift

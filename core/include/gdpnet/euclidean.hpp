@@ -62,6 +62,7 @@ private:
     Branching branching_;
     Index node_limit_ = 0;
     double same_ = 0.0;                    // values that differ by less are equal
+    double limit_ = 0.0;                   // what a point of the node at hand must be below
     Index column_ = -1;                    // to split, or a clause is branched on
     double split_ = 0.0;                   // its value
     std::vector<Truth> label_;             // of the point at hand

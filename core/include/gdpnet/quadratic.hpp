@@ -82,9 +82,10 @@ public:
     // Back to the state without active rows, every column where its own cost is least within its bounds.
     void restart_in_box();
 
-    // Takes the columns without cost as their new centres and computes the optimum of the same active rows and fixed
-    // columns afresh. False where that has a multiplier of the wrong sign; a restart must follow.
-    bool recentre();
+    // Takes the columns without cost as their new centres, or a point `beyond` times as far again, and computes the
+    // optimum of the same active rows and fixed columns afresh. False where that has a multiplier of the wrong sign; a
+    // restart must follow.
+    bool recentre(double beyond);
 
     // Appends an active row. False if there is no room, which independent rows never need.
     bool activate(Index code, double orientation, double multiplier);
