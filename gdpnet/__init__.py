@@ -1,5 +1,7 @@
 """gdpnet: rules about a network's outputs, written as Pyomo Disjunctions, satisfied exactly."""
 
+__version__ = "0.2.0.dev0"  # compared with that of the compiled core, which is imported below
+
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from gdpnet.errors import GdpnetError
 from gdpnet.late import late_names
 from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
-from gdpnet.projection import Projection, Status, project, warmup
+from gdpnet.projection import Projection, Status, project
 from gdpnet.relaxation import Plan
 from gdpnet.rules import all_of, any_of, check, implies, maximum, minimum, none_of, relu, rule
 
@@ -36,8 +38,6 @@ else:
             "testing": "gdpnet.testing",
         },
     )
-
-__version__ = "0.2.0.dev0"
 
 logging.getLogger("gdpnet").addHandler(logging.NullHandler())
 
@@ -65,5 +65,4 @@ __all__ = [
     "project",
     "relu",
     "rule",
-    "warmup",
 ]

@@ -54,6 +54,10 @@ class ConflictWarning(UserWarning):
     """Bounds, global constraints and logic contradict each other: breaking rules does not help."""
 
 
+class CoreWarning(UserWarning):
+    """The compiled core is older than its sources, or of another version than the package."""
+
+
 class ZeroGradientWarning(UserWarning):
     """The gradient of a whole batch vanished behind the projection."""
 

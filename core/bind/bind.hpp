@@ -5,6 +5,7 @@
 
 namespace gdpnet::bind {
 
+void bind_build(nanobind::module_& module);
 void bind_component(nanobind::module_& module);
 void bind_tape(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
@@ -12,5 +13,6 @@ void bind_quadratic(nanobind::module_& module);
 void bind_extended(nanobind::module_& module);
 void bind_band(nanobind::module_& module);
 void bind_blocks(nanobind::module_& module);
+void bind_judge(nanobind::module_& module);
 
 }  // namespace gdpnet::bind

@@ -1,7 +1,151 @@
 #include "bind/bind.hpp"
+#include "bind/calls.hpp"
+#include "bind/tuples.hpp"
+#include "gdpnet/exact.hpp"
+#include "gdpnet/vertex.hpp"
+
+namespace nb = nanobind;
 
 namespace gdpnet::bind {
 
-void bind_exact(nanobind::module_&) {}
+namespace {
+
+using Bools = Array<const bool, 2>;
+using Numbers = Array<const double, 2>;
+using Coefficients = Array<const double, 3>;
+using Weights = Array<const double, 1>;
+
+Batch batch_of(const Component& component, const Bools& active, const Coefficients& varying, const Numbers& bound,
+               const Numbers& yhat, const Weights& weights) {
+    const Rows& rows = component.rows;
+    const Index size = yhat.extent(0);
+    expect(active.extent(0) == size && active.extent(1) == component.logic.clauses(), "active: (batch, clauses)");
+    expect(varying.extent(0) == size && varying.extent(1) == Index(rows.varying.size()) &&
+               (varying.extent(1) == 0 || varying.extent(2) == rows.columns()),
+           "varying: (batch, varying rows, columns)");
+    expect(bound.extent(0) == size && bound.extent(1) == rows.count(), "bound: (batch, rows)");
+    expect(yhat.extent(1) == rows.outputs && weights.extent(0) == rows.outputs, "yhat: (batch, outputs); weights: (outputs,)");
+    return {active, varying, bound, yhat, weights};
+}
+
+// The arrays of an `Output`.
+struct AnswerArrays {
+    Array<double, 2> z;
+    Array<double, 1> distance, bound;
+    Array<std::int8_t, 1> status;
+    Array<std::int8_t, 2> assignment;
+    Array<Index, 1> nodes;
+
+    explicit AnswerArrays(nb::handle from)
+        : z(entry<double, 2>(from, 0)),
+          distance(entry<double, 1>(from, 1)),
+          bound(entry<double, 1>(from, 2)),
+          status(entry<std::int8_t, 1>(from, 3)),
+          assignment(entry<std::int8_t, 2>(from, 4)),
+          nodes(entry<Index, 1>(from, 5)) {}
+
+    Answers views(const Component& component, Index size) const {
+        expect(z.extent(0) == size && z.extent(1) == component.rows.columns() && distance.extent(0) == size &&
+                   bound.extent(0) == size && status.extent(0) == size && assignment.extent(0) == size &&
+                   assignment.extent(1) == component.logic.booleans() && nodes.extent(0) == size,
+               "out: arrays of the batch's size");
+        return {z, distance, bound, status, assignment, nodes};
+    }
+};
+
+// The arrays of a `Detail`.
+struct DictionaryArrays {
+    Array<std::int8_t, 2> column_state;
+    Array<Index, 2> column_source, tight_rows;
+    Array<double, 2> multipliers, reduced_costs;
+
+    explicit DictionaryArrays(nb::handle from)
+        : column_state(entry<std::int8_t, 2>(from, 0)),
+          column_source(entry<Index, 2>(from, 1)),
+          tight_rows(entry<Index, 2>(from, 2)),
+          multipliers(entry<double, 2>(from, 3)),
+          reduced_costs(entry<double, 2>(from, 4)) {}
+
+    Dictionaries views(const Rows& rows, Index size) const {
+        const auto fits = [&](const auto& array) { return array.extent(0) == size && array.extent(1) == rows.columns(); };
+        expect(fits(column_state) && fits(column_source) && fits(tight_rows) && fits(multipliers) && fits(reduced_costs),
+               "detail: (batch, columns)");
+        return {column_state, column_source, tight_rows, multipliers, reduced_costs};
+    }
+};
+
+void project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
+             const Weights& weights, Index node_limit, double tolerance, double lost, double time_limit, Index threads,
+             bool chosen, nb::handle out, nb::handle detail) {
+    const Batch batch = batch_of(self.component(), active, varying, bound, yhat, weights);
+    const AnswerArrays arrays(out);
+    const Answers answers = arrays.views(self.component(), batch.size());
+    const auto run = [&](const Dictionaries* dictionaries) {
+        interruptible(time_limit, [&](Call& call) {
+            self.project(batch, {node_limit, tolerance, lost}, answers, dictionaries, {threads, chosen}, call);
+        });
+    };
+    if (detail.is_none()) {
+        run(nullptr);
+    } else {
+        const DictionaryArrays wanted(detail);
+        const Dictionaries dictionaries = wanted.views(self.component().rows, batch.size());
+        run(&dictionaries);
+    }
+}
+
+void products(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
+              const Weights& weights, const Array<const double, 1>& reach, const Array<Index, 1>& count,
+              const Array<double, 2>& distance, const Array<double, 3>& z, const Array<std::int8_t, 3>& assignment) {
+    const Batch batch = batch_of(self.component(), active, varying, bound, yhat, weights);
+    const Index size = batch.size(), cap = distance.extent(1);
+    expect(reach.extent(0) == size && count.extent(0) == size && distance.extent(0) == size && z.extent(0) == size &&
+               z.extent(1) == cap && z.extent(2) == self.component().rows.columns() && assignment.extent(0) == size &&
+               assignment.extent(1) == cap && assignment.extent(2) == self.component().logic.booleans(),
+           "products: (batch, most, ...)");
+    interruptible(kNoLimit, [&](Call& call) { self.products(batch, reach, {count, distance, z, assignment}, call); });
+}
+
+void vjp_vertex(const Component& component, const Coefficients& varying, nb::handle detail, const Numbers& z,
+                const Array<double, 2>& gradient, const Array<double, 2>& to_yhat, const Array<double, 2>& to_bound,
+                const Array<double, 3>& to_varying) {
+    const Rows& rows = component.rows;
+    const Index size = z.extent(0), n = rows.columns(), k = Index(rows.varying.size());
+    const DictionaryArrays given(detail);
+    const Dictionaries dictionaries = given.views(rows, size);
+    const auto fits = [&](const auto& array) {
+        return array.extent(0) == size && array.extent(1) == k && (k == 0 || array.extent(2) == n);
+    };
+    expect(z.extent(1) == n && gradient.extent(0) == size && gradient.extent(1) == n && to_yhat.extent(0) == size &&
+               to_yhat.extent(1) <= n && to_bound.extent(0) == size && to_bound.extent(1) == rows.count() &&
+               fits(varying) && fits(to_varying),
+           "vjp_vertex: arrays of the batch's size");
+    nb::gil_scoped_release unlock;
+    pull_back_vertex(rows, varying, dictionaries, z, {gradient, to_yhat, to_bound, to_varying});
+}
+
+}  // namespace
+
+void bind_exact(nb::module_& module) {
+    module.attr("SOLVED") = int(Status::solved);
+    module.attr("NO_SOLUTION") = int(Status::no_solution);
+    module.attr("NODE_LIMIT") = int(Status::limited);
+    module.attr("NUMERICAL") = int(Status::numerical);
+    module.attr("ACCEPTED_AS_IS") = int(Status::accepted);
+    module.attr("DETERMINED") = int(ColumnState::determined);
+    module.attr("ACCEPTED") = kAccepted;
+    nb::class_<Search>(module, "Search", "Searches of one component; see exact.hpp.")
+        .def(nb::init<Component>(), nb::arg("component"))
+        .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
+             nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),
+             nb::arg("threads"), nb::arg("chosen"), nb::arg("out"), nb::arg("detail").none(),
+             "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`.")
+        .def("products", &products, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
+             nb::arg("weights"), nb::arg("reach"), nb::arg("count"), nb::arg("distance"), nb::arg("z"),
+             nb::arg("assignment"), "Lists the products of disjuncts within a reach.");
+    module.def("vjp_vertex", &vjp_vertex, nb::arg("component"), nb::arg("varying"), nb::arg("detail"), nb::arg("z"),
+               nb::arg("gradient"), nb::arg("to_yhat"), nb::arg("to_bound"), nb::arg("to_varying"),
+               "Gradients of projections, from their final dictionaries; see vertex.hpp.");
+}
 
 }  // namespace gdpnet::bind

@@ -8,8 +8,10 @@
 NB_MODULE(GDPNET_MODULE, module) {
     using namespace gdpnet::bind;
     module.doc() = "The compiled core of gdpnet: arrays in, arrays out.";
+    bind_build(module);
     bind_component(module);
     bind_tape(module);
+    bind_judge(module);
     bind_exact(module);
     bind_quadratic(module);
     bind_extended(module);

@@ -95,7 +95,7 @@ Nearest::Finding Nearest::look() {
 
 // Lists the broken clauses; one with a single literal left has that chosen.
 Nearest::Finding Nearest::look_at_clauses(bool& forced) {
-    const auto row_holds = [this](Index i) { return node_.holds(i); };
+    const auto row_holds = [&sample = node_.sample, z = node_.value.data()](Index i) { return sample.holds(i, z); };
     const Index clauses = assignment_.logic.clauses();
     broken_count_ = 0;
     for (Index c = 0; c < clauses; ++c) {
@@ -120,6 +120,7 @@ Nearest::Finding Nearest::look_at_clauses(bool& forced) {
 Nearest::Finding Nearest::look_ahead(bool& forced) {
     const Logic& logic = assignment_.logic;
     const double objective = node_.dual_objective();
+    node_.begin_look_ahead();
     double best_score = -1.0;
     Index best_width = 0;
     for (Index b = 0; b < broken_count_; ++b) {
@@ -175,9 +176,10 @@ Gain Nearest::literal_gain(Index literal) {
     Gain found;
     for (Index e = start[k]; e < start[k + 1]; ++e) {
         const Index i = listed[e];
+        const Sample::Row& row = node_.sample.row[i];
         const double excess = node_.sample.excess(i, node_.value.data());
-        const double size = node_.sample.rows.equality[i] ? std::abs(excess) : excess;
-        if (size > node_.sample.tolerance[i]) {
+        const double size = row.equality ? std::abs(excess) : excess;
+        if (size > row.tolerance) {
             const Gain ahead = node_.look_ahead(i, excess);
             if (ahead.gain > found.gain) found = ahead;
         }

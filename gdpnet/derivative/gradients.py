@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
 from gdpnet.ir.rules import Rules
@@ -119,11 +119,9 @@ class QP(Sensitivity):
 
     def refuse(self, backend: Backend) -> None:
         """Raise where it cannot be had: the regularised program has kernels of its own."""
-        if not kernels.AVAILABLE:
-            raise SolverError(
-                f"gradient: {self!r} needs numba, which is not installed. Install it, or use "
-                "gradient='auto' or 'straight_through'."
-            )
+        reason = core.unavailable(f"gradient: {self!r}", "gradient='auto' or 'straight_through'")
+        if reason:
+            raise SolverError(reason)
         super().refuse(backend)
 
     def backward(self, request: Request, answer: Answer) -> Regularised:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core
 
 if TYPE_CHECKING:
     from gdpnet.ir.rules import Rules
     from gdpnet.ir.table import RowTable
+    from gdpnet.ir.tape import Instructions
 
 
 Array = np.ndarray
@@ -34,24 +35,24 @@ class Instance(NamedTuple):
 
     @staticmethod
     def of(rules: Rules, x: Array) -> Instance:
-        """The rules at x: by a kernel where there is one for them, else by torch.
+        """The rules at x: by the core where it can express them, else by torch.
 
         Args:
             rules: the rules.
             x: inputs, (B, p) float64, contiguous.
         """
-        if kernels.AVAILABLE:
+        if core.AVAILABLE:
             tape = rules.cache[_tape]
             if tape is not None:
                 size = len(x)
                 active = np.empty((size, tape.clauses), dtype=np.bool_)
                 bound = np.empty((size, tape.rows))
                 varying = np.empty((size, tape.varying, tape.columns))
-                finite = kernels.instantiate(tape.words, x, active, bound, varying)
+                finite = tape.native.instantiate(x, active, bound, varying)
                 return Instance(active, bound, varying, finite)
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
-            active=evaluated.clauses.numpy(),
+            active=np.ascontiguousarray(evaluated.clauses.numpy()),
             # Copies: what does not depend on x is a view of the rules' own table.
             bound=evaluated.rows.bound.numpy().copy(),
             varying=evaluated.rows.coefficients.numpy().copy(),
@@ -83,15 +84,14 @@ class Instance(NamedTuple):
 
 
 class RuleTape:
-    """The instructions of rules, as the kernel takes them.
+    """The instructions of rules, as the core takes them.
 
     Args:
         instructions: for columns, rows and clauses.
     """
 
-    def __init__(self, instructions: kernels.Instructions) -> None:
-        self._block = kernels.Block(instructions, kernels.INSTRUCTIONS)  # keeps the arrays alive
-        self.words = self._block.words
+    def __init__(self, instructions: Instructions) -> None:
+        self.native = core.Tape(*instructions)
         self.clauses = len(instructions.clause_start) - 1
         self.rows = len(instructions.bound)
         self.varying, self.columns = instructions.varying.shape

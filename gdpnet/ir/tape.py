@@ -1,4 +1,4 @@
-"""The expressions of rules as the instructions of a kernel, where it can express them.
+"""The expressions of rules as instructions of the core, where it can express them.
 
 Only operations whose result is the same to the last bit as torch's are taken (so that a threshold
 is never seen differently); rules with others, or with Python functions as conditions, have no tape.
@@ -7,19 +7,71 @@ is never seen differently); rules with others, or with Python functions as condi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet.core import OPERATIONS, Array
 from gdpnet.ir.atoms import Tree
 from gdpnet.ir.data import RuleData
-from gdpnet.kernels import (
-    OPERATIONS,
-    Instructions,
-    Tape,
-    Terms,
-)
 
 _CODES = {name: code for code, name in enumerate(OPERATIONS)}
+
+
+class Lines(NamedTuple):
+    """Operations in order; operation r writes register r.
+
+    Attributes:
+        code: which operation, (registers,).
+        first: register, or column of x for an input, (registers,).
+        second: register, (registers,).
+        third: register, (registers,).
+        constant: for numbers, (registers,).
+    """
+
+    code: Array
+    first: Array
+    second: Array
+    third: Array
+    constant: Array
+
+
+class Terms(NamedTuple):
+    """`value[to] += multiplier * register`, in order.
+
+    Attributes:
+        to: flat index of the entry, (terms,).
+        register: (terms,).
+        multiplier: (terms,).
+    """
+
+    to: Array
+    register: Array
+    multiplier: Array
+
+
+class Instructions(NamedTuple):
+    """All that is needed to instantiate rules for a sample.
+
+    Attributes:
+        inputs: columns of x.
+        lines: the operations.
+        bound: constant part of the right sides, (m,).
+        bound_terms: what the inputs add to them.
+        varying: constant part of the coefficients that depend on x, (k, n).
+        varying_terms: what the inputs add to them, flat over (k, n).
+        clause_start: conditions of each clause, (clauses + 1,).
+        clause_register: registers of those conditions.
+    """
+
+    inputs: int
+    lines: Lines
+    bound: Array
+    bound_terms: Terms
+    varying: Array
+    varying_terms: Terms
+    clause_start: Array
+    clause_register: Array
 
 
 def compile_tape(data: RuleData) -> Instructions | None:
@@ -47,7 +99,8 @@ def compile_tape(data: RuleData) -> Instructions | None:
     starts = np.cumsum([0, *(len(c.conditions) for c in data.clauses)])
     registers = [conditions[k] for c in data.clauses for k in c.conditions]
     return Instructions(
-        tape=writer.tape(),
+        inputs=len(data.inputs),
+        lines=writer.lines(),
         bound=bound,
         bound_terms=_terms(bound_terms),
         varying=np.array([varying[row] for row in sorted(varying)]).reshape(len(varying), n),
@@ -103,10 +156,10 @@ class _TapeWriter:
         self._lines.append((code, first, second, third, constant))
         return len(self._lines) - 1
 
-    def tape(self) -> Tape:
+    def lines(self) -> Lines:
         columns = list(zip(*self._lines, strict=True)) or [(), (), (), (), ()]
         code, first, second, third = (np.array(c, dtype=np.int64) for c in columns[:4])
-        return Tape(code, first, second, third, np.array(columns[4], dtype=np.float64))
+        return Lines(code, first, second, third, np.array(columns[4], dtype=np.float64))
 
 
 def _terms(terms: Sequence[tuple[int, int, float]]) -> Terms:

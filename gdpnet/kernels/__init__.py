@@ -5,16 +5,13 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 
 | module | what is in it |
 |---|---|
-| `tape` | conditions and coefficients of a batch |
 | `exact/_dictionary`, `_simplex` | the linear program at a node: a dual simplex over the columns |
 | `exact/_arrays`, `_clauses`, `_stack`, `_search` | branching on broken clauses |
 | `exact/_kernel` | the loop over samples |
 | `exact/_least_norm`, `_quadratic` | of all nearest points the one of least norm |
 | `exact/_jacobian`, `_face` | derivatives of vertices and of least-norm points |
-| `exact/_products` | the terms of the DNF within a distance |
 | `extended/_tables`, `_program` | the program of a part as sparse rows, written for one sample |
 | `extended/_kernel`, `_jacobian` | the loop over samples; derivatives from the final basis |
-| `extended/_judge` | which rules hold at a point |
 | `qp/_blocks`, `_newton` | of CNF and partial DNF: an interior-point method, its derivative |
 | `qp/_lanes` | vectors, so that these advance eight samples at a time |
 | `_jit`, `_block` | how kernels are compiled; many arrays handed over as one |
@@ -23,43 +20,14 @@ knows of rules. A name is loaded when it is first asked for: that needs numba, t
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
-
-
-def _importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ValueError:  # blocked by a None in sys.modules
-        return False
-
-
-AVAILABLE = _importable("numba")
-"""Whether kernels can be loaded."""
-
-
-def unavailable(what: str, instead: str) -> str | None:
-    """Why something cannot be had without kernels, and what to use instead; None where it can."""
-    if AVAILABLE:
-        return None
-    return f"{what} needs numba, which is not installed. Install it, or use {instead}."
-
 
 _NAMES = {
     "_jit": "Array",
     "_block": "Block",
-    "tape": "INSTRUCTIONS OPERATIONS Instructions Tape Terms instantiate",
-    "exact._arrays": "PREPARED Prepared",
-    "exact._clauses": "Logic",
-    "exact._dictionary": "ACCEPTED",
     "exact._face": "vjp_face",
-    "exact._jacobian": "vjp_vertex",
-    "exact._kernel": "ACCEPTED_AS_IS DETERMINED Detail Output new_program new_workspace run_exact",
     "exact._least_norm": "DONE LIMITED least_norm",
-    "exact._products": "list_products",
-    "exact._search": "NO_SOLUTION NODE_LIMIT NUMERICAL SOLVED",
     "extended._jacobian": "vjp_extended",
-    "extended._judge": "MEASURE Measure judge",
     "extended._kernel": "NO_BLOCK Basis ExtendedOutput run_extended",
     "extended._program": "ExtendedWorkspace new_extended_workspace",
     "extended._tables": "Extent Sources Tables",
@@ -71,31 +39,11 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 if TYPE_CHECKING:
     from gdpnet.kernels._block import Block as Block
     from gdpnet.kernels._jit import Array as Array
-    from gdpnet.kernels.exact._arrays import PREPARED as PREPARED
-    from gdpnet.kernels.exact._arrays import Prepared as Prepared
-    from gdpnet.kernels.exact._clauses import Logic as Logic
-    from gdpnet.kernels.exact._dictionary import ACCEPTED as ACCEPTED
     from gdpnet.kernels.exact._face import vjp_face as vjp_face
-    from gdpnet.kernels.exact._jacobian import vjp_vertex as vjp_vertex
-    from gdpnet.kernels.exact._kernel import ACCEPTED_AS_IS as ACCEPTED_AS_IS
-    from gdpnet.kernels.exact._kernel import DETERMINED as DETERMINED
-    from gdpnet.kernels.exact._kernel import Detail as Detail
-    from gdpnet.kernels.exact._kernel import Output as Output
-    from gdpnet.kernels.exact._kernel import new_program as new_program
-    from gdpnet.kernels.exact._kernel import new_workspace as new_workspace
-    from gdpnet.kernels.exact._kernel import run_exact as run_exact
     from gdpnet.kernels.exact._least_norm import DONE as DONE
     from gdpnet.kernels.exact._least_norm import LIMITED as LIMITED
     from gdpnet.kernels.exact._least_norm import least_norm as least_norm
-    from gdpnet.kernels.exact._products import list_products as list_products
-    from gdpnet.kernels.exact._search import NO_SOLUTION as NO_SOLUTION
-    from gdpnet.kernels.exact._search import NODE_LIMIT as NODE_LIMIT
-    from gdpnet.kernels.exact._search import NUMERICAL as NUMERICAL
-    from gdpnet.kernels.exact._search import SOLVED as SOLVED
     from gdpnet.kernels.extended._jacobian import vjp_extended as vjp_extended
-    from gdpnet.kernels.extended._judge import MEASURE as MEASURE
-    from gdpnet.kernels.extended._judge import Measure as Measure
-    from gdpnet.kernels.extended._judge import judge as judge
     from gdpnet.kernels.extended._kernel import NO_BLOCK as NO_BLOCK
     from gdpnet.kernels.extended._kernel import Basis as Basis
     from gdpnet.kernels.extended._kernel import ExtendedOutput as ExtendedOutput
@@ -112,12 +60,6 @@ if TYPE_CHECKING:
     from gdpnet.kernels.qp._newton import Newton as Newton
     from gdpnet.kernels.qp._newton import Shape as Shape
     from gdpnet.kernels.qp._newton import new_newton as new_newton
-    from gdpnet.kernels.tape import INSTRUCTIONS as INSTRUCTIONS
-    from gdpnet.kernels.tape import OPERATIONS as OPERATIONS
-    from gdpnet.kernels.tape import Instructions as Instructions
-    from gdpnet.kernels.tape import Tape as Tape
-    from gdpnet.kernels.tape import Terms as Terms
-    from gdpnet.kernels.tape import instantiate as instantiate
 else:
 
     def __getattr__(name: str) -> Any:

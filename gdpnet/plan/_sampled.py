@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.instance import Instance
@@ -55,10 +55,10 @@ class Sampled:
 
     @cached_property
     def engine(self) -> ExactEngine | None:
-        """Without numba there is none: MILP and linear programs say the same, slowly."""
+        """Without the core there is none: MILP and linear programs say the same, slowly."""
         from gdpnet.solve.exact.backend import engine_of
 
-        return engine_of(self.rules) if kernels.AVAILABLE else None
+        return engine_of(self.rules) if core.AVAILABLE else None
 
     def distance(self, cluster: Sequence[int]) -> np.ndarray:
         """Distance to the points that satisfy the rules of a cluster, whatever the others say.
@@ -198,7 +198,7 @@ class Sampled:
             )
             status = self._project(Rules.from_data(kept), samples).status.numpy()
             return float((status == Status.CONFLICT).mean())
-        from gdpnet.kernels import NO_SOLUTION
+        from gdpnet.core import NO_SOLUTION
 
         instance = Instance.of(self._choosing.rules, self.x[samples])
         active = np.zeros_like(instance.active)

@@ -1,8 +1,7 @@
 """From rules and predictions to outputs: `project`, what it returns, what is done to an answer."""
 
-from gdpnet.projection._warmup import warmup
 from gdpnet.projection.projection import Projection, ProjectionInfo
 from gdpnet.projection.projector import project
 from gdpnet.solve.status import Status
 
-__all__ = ["Projection", "ProjectionInfo", "Status", "project", "warmup"]
+__all__ = ["Projection", "ProjectionInfo", "Status", "project"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.checks import check_choice, check_count, check_seconds, weights_of
 from gdpnet.derivative.gradients import QP, Derivative, Sensitivity, sensitivity_of
 from gdpnet.errors import InputError, SolverError
@@ -77,7 +77,7 @@ def project(
         solver: a backend of `gdpnet.solve`, which has options of its own, or its name: `"exact"`,
             `"milp"` and `"milp:gurobi"` for the DNF; `"extended"`, `"highs"` and `"gurobi"` for
             relaxations and the DNF, written out as linear programs. `"auto"`: `Exact()` for the
-            DNF (`MILP()` without numba), `Extended()` for the others (HiGHS without numba).
+            DNF (`MILP()` without the compiled core), `Extended()` for the others (HiGHS without).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.
@@ -199,7 +199,7 @@ class Projector:
                 "'raise', or another solver."
             )
         if strict and not can.strict:
-            reason = kernels.unavailable("strict=True", "strict=False")
+            reason = core.unavailable("strict=True", "strict=False")
             if reason is not None:
                 raise SolverError(reason)
             raise InputError(
@@ -312,11 +312,11 @@ def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
-            backend: Backend = Exact() if kernels.AVAILABLE else MILP()
+            backend: Backend = Exact() if core.AVAILABLE else MILP()
         else:
-            backend = Extended("simplex" if kernels.AVAILABLE else "highs")
-        if not kernels.AVAILABLE:
-            _tell_without_kernels()
+            backend = Extended("simplex" if core.AVAILABLE else "highs")
+        if not core.AVAILABLE:
+            _tell_without_core()
     else:
         backend = backend_of(solver)
     if plan is not None and not backend.capabilities.relaxations:
@@ -343,11 +343,11 @@ def _sensitivity(gradient: Any, forward: str) -> Sensitivity | None:
 _told: list[str] = []
 
 
-def _tell_without_kernels() -> None:
+def _tell_without_core() -> None:
     if not _told:
-        _told.append("numba")
+        _told.append("core")
         logger.warning(
-            "numba is not installed: projecting by a mixed-integer program a sample (HiGHS), "
-            "which is thousands of times slower than the exact engine, and onto relaxations by "
-            "HiGHS too. pip install numba"
+            "Projecting by a mixed-integer program a sample (HiGHS), which is thousands of times "
+            "slower than the exact engine, and onto relaxations by HiGHS too. %s",
+            core.WHY_MISSING,
         )

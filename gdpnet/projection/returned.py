@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.projection.residuals import ReturnedCheck
@@ -110,7 +110,7 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     if settings.plan is not None:  # a relaxation's point may break rules
         answer.status[samples[wrong]] = Status.RELAXED
         return answer, np.zeros(len(samples))
-    if wrong.any() and kernels.AVAILABLE:
+    if wrong.any() and core.AVAILABLE:
         # The engine knows how to mend it.
         some = samples[wrong]
         part = request.take(some)
@@ -232,7 +232,7 @@ def _enforce(
         instance = found.instance.take(rest)
         tightened = instance._replace(bound=instance.bound - margin)
         solved = found.engine.project(tightened, yhat[rest], search)
-        some = (solved.status == kernels.SOLVED) | (solved.status == kernels.ACCEPTED_AS_IS)
+        some = (solved.status == core.SOLVED) | (solved.status == core.ACCEPTED_AS_IS)
         rest, place, margin, passed = rest[some], place[some], margin[some], passed[some]
         z, assignment, value = solved.z[some], solved.assignment[some], solved.distance[some]
     return answer, np.concatenate(held), broken

@@ -5,7 +5,7 @@
 | `backend` | `Exact`: the search, and MILP for what it cannot finish |
 | `margin` | contradictions looked at again, with a margin |
 | `engine` | batches and threads |
-| `arrays` | the rules as the kernels read them, split into connected components |
+| `arrays` | the rules as the core reads them, split into connected components |
 | `jacobian` | derivatives of vertices and of least-norm points |
 | `products` | the terms of the DNF within a distance |
 """

@@ -1,4 +1,4 @@
-"""The rules as the kernel reads them: scaled sparse rows and clauses, one set a component.
+"""The rules as the core reads them: scaled sparse rows and clauses, one set a component.
 
 Rules that share no column, directly or through global rows and logic, do not influence each other.
 They are projected separately, each over its own columns: the search of one is not repeated for
@@ -11,14 +11,77 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from gdpnet import core
+from gdpnet.core import Array
 from gdpnet.ir.data import Row, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.steps import impossible, power_of_two
-from gdpnet.kernels import PREPARED, Array, Block, Logic, Prepared
+
+
+class Prepared(NamedTuple):
+    """What all samples of a component share; rows are scaled by powers of two.
+
+    Attributes:
+        outputs: number of outputs, the first columns.
+        lower: (n,).
+        upper: (n,).
+        integer: (n,) bool.
+        start: entries of each row, (m + 1,).
+        column: (entries,).
+        coefficient: (entries,), scaled; those of varying rows are filled in for each sample.
+        largest: largest coefficient of each row before scaling, (m,).
+        scale: (m,).
+        equality: (m,) bool.
+        varying: rows whose coefficients depend on x, (k,).
+        global_rows: rows that always hold, (g,).
+        plain: whether a prediction can be accepted by looking at rows alone.
+    """
+
+    outputs: int
+    lower: Array
+    upper: Array
+    integer: Array
+    start: Array
+    column: Array
+    coefficient: Array
+    largest: Array
+    scale: Array
+    equality: Array
+    varying: Array
+    global_rows: Array
+    plain: bool
+
+
+class Logic(NamedTuple):
+    """Booleans and clauses, as compressed lists.
+
+    Attributes:
+        clause_start: literals of each clause, (clauses + 1,).
+        clause_literal: k + 1 for boolean k, negative for "not k".
+        clause_guard: the boolean in whose disjunct a clause stands, or -1, (clauses,).
+        true_start: rows that a boolean's truth enforces, (booleans + 1,).
+        true_row: those rows.
+        false_start: rows that its falsehood enforces, (booleans + 1,).
+        false_row: those rows.
+        guarded_start: clauses guarded by a boolean, (booleans + 1,).
+        guarded_clause: those clauses.
+        tied: booleans that logic or sums speak of, (booleans,) bool.
+    """
+
+    clause_start: Array
+    clause_literal: Array
+    clause_guard: Array
+    true_start: Array
+    true_row: Array
+    false_start: Array
+    false_row: Array
+    guarded_start: Array
+    guarded_clause: Array
+    tied: Array
 
 
 @dataclass(frozen=True)
@@ -33,8 +96,8 @@ class Component:
         varying: its rows among the varying rows of all rules.
         decided: its booleans that must be decided where a clause names them, as (boolean within
             the component, clauses within the component that name it).
-        prepared: rows for the kernel.
-        logic: clauses for the kernel; those of `decided` come last.
+        prepared: rows for the core.
+        logic: clauses for the core; those of `decided` come last.
     """
 
     columns: Array
@@ -52,6 +115,16 @@ class Component:
         return bool((self.logic.clause_guard >= 0).any())
 
     @cached_property
+    def accepting(self) -> bool:
+        """Whether predictions that are good enough are accepted before any search."""
+        return self.prepared.plain and not self.nested
+
+    @cached_property
+    def discrete(self) -> bool:
+        """Whether an output must be whole."""
+        return bool(self.prepared.integer[: self.prepared.outputs].any())
+
+    @cached_property
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]
@@ -60,11 +133,6 @@ class Component:
     def native(self) -> core.Component:
         """Its rows and clauses, as the core reads them."""
         return core.Component(core.Rows(*self.prepared), core.Logic(*self.logic))
-
-    @cached_property
-    def words(self) -> Array:
-        """Addresses of its rows: `unpack(words, PREPARED)` in a kernel is `prepared`."""
-        return Block(self.prepared, PREPARED).words
 
 
 def components(data: RuleData) -> list[Component]:

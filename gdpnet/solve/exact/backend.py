@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
@@ -90,7 +90,7 @@ class Exact(Backend):
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
-        return kernels.unavailable("solver='exact'", "solver='milp'")
+        return core.unavailable("solver='exact'", "solver='milp'")
 
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
@@ -180,7 +180,7 @@ class Exact(Backend):
         left = None
         if settings.time_limit is not None and search.time_limit is not None:
             left = settings.time_limit - min(search.time_limit, time.monotonic() - started)
-        proved = np.where(solved.status == kernels.NODE_LIMIT, solved.bound, 0.0)
+        proved = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)
         vertices = finish(request, again, answer, MILP(), incumbents=incumbents, seconds=left)
         linearisation.others = ActiveJacobian(request, answer, vertices)
         # What the search had proved by then holds whatever came after it.
@@ -199,14 +199,14 @@ def _forgive_rounding(linearisation: ExactLinearisation, answer: Answer, rest: A
     """
     solved, yhat = linearisation.solved, linearisation.yhat
     forgiven = np.zeros(len(rest), dtype=bool)
-    failed = (solved.status == kernels.NUMERICAL) & (np.abs(yhat).max(1) > _LARGE)
+    failed = (solved.status == core.NUMERICAL) & (np.abs(yhat).max(1) > _LARGE)
     samples = np.flatnonzero(failed)
     if not len(samples):
         return forgiven
     search = linearisation.search._replace(lost=LOST, tie="first")
     instance = linearisation.instance.take(samples)
     again = linearisation.engine.project(instance, yhat[samples], search)
-    found = again.status == kernels.SOLVED
+    found = again.status == core.SOLVED
     own = samples[found]
     solved.z[own], answer.value[own] = again.z[found], again.distance[found]
     answer.assignment[own] = again.assignment[found]

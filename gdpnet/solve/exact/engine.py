@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
-from gdpnet.ir.steps import round_to_steps, stepping_inequalities
-from gdpnet.kernels import (
+from gdpnet import core
+from gdpnet.core import (
     ACCEPTED,
     ACCEPTED_AS_IS,
-    DONE,
     NO_SOLUTION,
     NODE_LIMIT,
     NUMERICAL,
     SOLVED,
     Array,
-    Block,
-    Detail,
-    Output,
-    least_norm,
-    new_program,
-    run_exact,
 )
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import round_to_steps, stepping_inequalities
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.threads import FEW, in_threads
+from gdpnet.threads import FEW, workers_of
+
+
+class Output(NamedTuple):
+    """Results of a component for a batch.
+
+    Attributes:
+        z: the point, auxiliaries included; NaN where there is none, (B, n).
+        distance: weighted l1 distance of its outputs, inf where there is none, (B,).
+        bound: proved lower bound on the distance, (B,).
+        status: outcome of the search, or ACCEPTED_AS_IS, (B,) int8.
+        assignment: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
+        nodes: linear programs of the search, (B,).
+    """
+
+    z: Array
+    distance: Array
+    bound: Array
+    status: Array
+    assignment: Array
+    nodes: Array
+
+
+class Detail(NamedTuple):
+    """The final dictionary of each sample.
+
+    Attributes:
+        column_state: whether a column follows the prediction, is at its lower or upper bound,
+            DETERMINED by the tight rows, or rests (an auxiliary that nothing moves), (B, n) int8.
+        column_source: the row with one entry that is a column's bound; -1 for its own bound, -2
+            for an integer split, (B, n).
+        tight_rows: rows that determine the DETERMINED columns, -1 beyond their number, (B, n).
+        multipliers: the distance falls by the multiplier per unit of b, (B, n).
+        reduced_costs: rate of the distance in a column that is at a bound, (B, n).
+    """
+
+    column_state: Array
+    column_source: Array
+    tight_rows: Array
+    multipliers: Array
+    reduced_costs: Array
 
 
 class Solved(NamedTuple):
@@ -79,10 +112,10 @@ class ExactEngine:
         clauses = np.arange(len(self.data.clauses))
         self.all_rules = np.array_equal(self.rule_clauses, clauses)  # no clause is anything else
         # Whether predictions that are good enough are accepted before any search.
-        self.plain = all(c.prepared.plain and not c.nested for c in self.components)
+        self.plain = all(c.accepting for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
-        self.programs: list[list[Block]] = [[] for _ in self.components]
+        self.searches = [core.Search(component.native) for component in self.components]
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
@@ -166,63 +199,47 @@ class ExactEngine:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
         out = new_output(size, n, len(component.booleans))
-        detail = new_detail(size, n) if detailed else _NO_DETAIL
-        whole = n == len(self.data.columns)  # nothing to pick out
-        weights = options.weights
-        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
-        arguments = (
-            activity_of(component, instance.active),
-            _columns(instance.varying, component, whole),
-            instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
-            np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
-            weights if whole else np.ascontiguousarray(weights[component.outputs]),
+        detail = new_detail(size, n) if detailed else None
+        bound, varying, weights = instance.bound, instance.varying, options.weights
+        if n < len(self.data.columns):  # pick out what is its own
+            bound = np.ascontiguousarray(bound[:, component.rows])
+            varying = np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+            weights = np.ascontiguousarray(weights[component.outputs])
+        own = np.ascontiguousarray(_snapped(yhat, component) if component.discrete else yhat)
+        arguments = (activity_of(component, instance.active), varying, bound, own, weights)
+        self.searches[index].project(
+            *(*arguments, options.node_limit, options.tolerance, options.lost),
+            inf if options.time_limit is None else options.time_limit,
+            1 if size <= FEW else workers_of(options.threads),
+            options.threads is not None,
+            out,
+            detail,
         )
-        unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
+        unproved = None
+        if options.tie == "least_norm":
+            from gdpnet.kernels import DONE, least_norm
 
-        def settle_ties(span: tuple[int, int], progress: Array, unproved: Array) -> None:
-            moved = (out.status[slice(*span)] == SOLVED) & (out.distance[slice(*span)] > 0.0)
-            samples = span[0] + np.flatnonzero(moved)
+            unproved = np.zeros(size, dtype=np.bool_)
+            samples = np.flatnonzero((out.status == SOLVED) & (out.distance > 0.0))
             nodes, flag = least_norm(
                 *(component.prepared, component.logic, *arguments),
-                *(samples, out.z, out.assignment, out.distance, options.node_limit, progress),
+                *(samples, out.z, out.assignment, out.distance, options.node_limit),
             )
             out.nodes[samples] += nodes
             unproved[samples] = flag != DONE
-
-        def search(span: tuple[int, int], program: Block, progress: Array) -> None:
-            limits = options.node_limit, options.tolerance, options.lost
-            run_exact(*span, program.words, *arguments, *limits, progress, out, detail)
-            if unproved is not None:
-                settle_ties(span, progress, unproved)
-
-        def work(span: tuple[int, int]) -> None:
-            programs = self.programs[index]
-            try:
-                program = programs.pop()
-            except IndexError:
-                program = new_program(component.prepared, component.logic)
-            progress = np.array([-1, -1], dtype=np.int64)
-            if options.time_limit is None:
-                search(span, program, progress)
-            else:
-                with _Watch(progress, options.time_limit):
-                    search(span, program, progress)
-            programs.append(program)
-
-        if size <= FEW:
-            work((0, size))
-        else:
-            in_threads(work, size, options.threads)
-        if discrete:  # what passed as a whole number, and was none, has moved
-            away = np.abs(arguments[3] - yhat) @ arguments[4]
+        detail = _NO_DETAIL if detail is None else detail
+        if component.discrete:  # what passed as a whole number, and was none, has moved
+            away = np.abs(own - yhat) @ weights
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
             out.status[shifted] = SOLVED
             out.distance[shifted] = out.bound[shifted] = away[shifted]
-        if component.prepared.plain and not component.nested:
+        if component.accepting:
             return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
-        near = (out.status == SOLVED) & (moved <= (0.0 if discrete else options.tolerance))
+        near = (out.status == SOLVED) & (
+            moved <= (0.0 if component.discrete else options.tolerance)
+        )
         if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
@@ -237,7 +254,7 @@ for _rank, _code in enumerate([ACCEPTED_AS_IS, SOLVED, NODE_LIMIT, NUMERICAL, NO
 
 
 def activity_of(component: Component, active: Array) -> Array:
-    """Which of the kernel's clauses apply, from those of the rules.
+    """Which of the component's clauses apply, from those of the rules.
 
     Args:
         component: whose.
@@ -251,13 +268,6 @@ def activity_of(component: Component, active: Array) -> Array:
     return np.ascontiguousarray(np.column_stack([own, *extra]))
 
 
-def _columns(varying: Array, component: Component, whole: bool) -> Array:
-    """Coefficients of a component's varying rows, (B, k, n of the component)."""
-    if whole:
-        return varying
-    return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
-
-
 def _snapped(yhat: Array, component: Component) -> Array:
     """Predictions, those of integers that are whole but for rounding exactly so.
 
@@ -268,15 +278,18 @@ def _snapped(yhat: Array, component: Component) -> Array:
     return np.where(near, whole, yhat)
 
 
+_INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
+
+
 def new_output(size: int, n: int, booleans: int) -> Output:
     """Arrays for the results of a batch."""
     return Output(
-        z=np.empty((size, n)),
-        distance=np.empty(size),
-        bound=np.empty(size),
-        status=np.empty(size, dtype=np.int8),
-        assignment=np.zeros((size, booleans), dtype=np.int8),
-        nodes=np.empty(size, dtype=np.int64),
+        np.empty((size, n)),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, _INT8),
+        np.empty((size, booleans), _INT8),
+        np.empty(size, _INT64),
     )
 
 
@@ -292,33 +305,3 @@ def new_detail(size: int, n: int) -> Detail:
 
 
 _NO_DETAIL = new_detail(0, 0)
-
-
-class _Watch:
-    """Stops the search of a sample that has been at work for too long.
-
-    Kernels cannot look at a clock; they look at `progress[1]` at every node instead, and a thread
-    beside them writes the number of the sample that has to stop into it.
-    """
-
-    def __init__(self, progress: Array, time_limit: float) -> None:
-        self.progress = progress
-        self.time_limit = time_limit
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        sample, since = -1, time.monotonic()
-        while not self._over.wait(min(0.005, self.time_limit / 4)):
-            now = int(self.progress[0])
-            if now != sample:
-                sample, since = now, time.monotonic()
-            elif time.monotonic() - since > self.time_limit:
-                self.progress[1] = sample

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gdpnet.core import Array, vjp_vertex
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import Array, vjp_face, vjp_vertex
+from gdpnet.kernels import vjp_face
 from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
 
@@ -102,7 +103,7 @@ class FactoredJacobian:
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             vjp_vertex(
-                component.words, given.varying, parts[index][1], given.z, given.gradient, *to
+                component.native, given.varying, parts[index][1], given.z, given.gradient, *to
             )
 
         return by_component(self.instance, self.solved, gradient, one)

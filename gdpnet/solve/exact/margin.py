@@ -130,7 +130,7 @@ def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: Sear
     Returns:
         Those of them.
     """
-    from gdpnet.kernels import NO_SOLUTION
+    from gdpnet.core import NO_SOLUTION
 
     if not len(conflict):
         return conflict

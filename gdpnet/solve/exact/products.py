@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gdpnet.core import Array
 from gdpnet.errors import SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import Array, list_products, new_workspace
 from gdpnet.solve.exact.arrays import Component
 from gdpnet.solve.exact.engine import ExactEngine, activity_of
 
@@ -61,16 +61,13 @@ def products_within(
             z=np.full((size, cap, n), np.nan),
             assignment=np.zeros((size, cap, len(component.booleans)), dtype=np.int8),
         )
-        list_products(
-            component.prepared,
-            component.logic,
+        engine.searches[index].products(
             activity_of(component, instance.active),
             np.ascontiguousarray(instance.varying[:, component.varying][:, :, component.columns]),
             np.ascontiguousarray(instance.bound[:, component.rows]),
             np.ascontiguousarray(yhat[:, component.outputs]),
             np.ascontiguousarray(weights[component.outputs]),
             np.ascontiguousarray(reach[index]),
-            new_workspace(component.prepared, component.logic),
             *(listed.count, listed.distance, listed.z, listed.assignment),
         )
         found.append(listed)

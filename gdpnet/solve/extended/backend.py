@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
@@ -87,7 +87,7 @@ class Extended(Backend):
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
         if self.solver == _OWN:
-            return kernels.unavailable("solver='extended'", "solver='highs'")
+            return core.unavailable("solver='extended'", "solver='highs'")
         return SOLVERS[self.solver].unavailable()
 
     def solve(self, request: Request) -> Answer:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gdpnet import kernels
+from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
@@ -37,23 +37,20 @@ class Judge:
             if clause.guard >= 0 and not clause.logic
         ][::-1]
         outputs = data.columns[: data.outputs]
-        self._block = kernels.Block(
-            kernels.Measure(
-                shared,
-                np.abs(shared).max(1, initial=1.0),
-                place,
-                np.ascontiguousarray(table.equality.numpy()),
-                *_ragged(boolean.true_rows for boolean in data.booleans),
-                np.array([index for index, _ in nested], dtype=np.int64),
-                np.array([clause.guard for _, clause in nested], dtype=np.int64),
-                *_ragged([k - 1 for k in clause.literals] for _, clause in nested),
-                *_ragged([k - 1 for k in data.clauses[r.clause].literals] for r in data.rules),
-                np.array(data.global_rows, dtype=np.int64),
-                np.array([column.lower for column in outputs], dtype=float),
-                np.array([column.upper for column in outputs], dtype=float),
-                np.array([column.integer for column in outputs], dtype=np.bool_),
-            ),
-            kernels.MEASURE,
+        self._native = core.Judge(
+            shared,
+            np.abs(shared).max(1, initial=1.0),
+            place,
+            np.ascontiguousarray(table.equality.numpy()),
+            _ragged(boolean.true_rows for boolean in data.booleans),
+            np.array([index for index, _ in nested], dtype=np.int64),
+            np.array([clause.guard for _, clause in nested], dtype=np.int64),
+            _ragged([k - 1 for k in clause.literals] for _, clause in nested),
+            _ragged([k - 1 for k in data.clauses[r.clause].literals] for r in data.rules),
+            np.array(data.global_rows, dtype=np.int64),
+            np.array([column.lower for column in outputs], dtype=float),
+            np.array([column.upper for column in outputs], dtype=float),
+            np.array([column.integer for column in outputs], dtype=np.bool_),
         )
 
     def __call__(
@@ -78,9 +75,10 @@ class Judge:
             violation: gets the violation of each rule, (B, rules).
         """
         holds = np.empty(len(samples), dtype=np.bool_)
-        kernels.judge(
-            *(self._block.words, samples, instance.bound, instance.varying, instance.active),
-            *(active, y, tolerance, assignment, violation, holds),
+        self._native.judge(
+            *(samples, instance.bound, instance.varying, instance.active),
+            *(np.ascontiguousarray(active), np.ascontiguousarray(y), tolerance),
+            *(assignment, violation, holds),
         )
         return holds
 
@@ -108,7 +106,7 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and kernels.AVAILABLE:
+    if rules.is_plain and instance is not None and core.AVAILABLE:
         measured = np.empty(answer.active.shape) if violation is None else violation
         held = rules.cache[Judge](
             *(samples, instance, answer.active, answer.y, tol, answer.assignment, measured)

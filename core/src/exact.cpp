@@ -1,0 +1,201 @@
+#include "gdpnet/exact.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace gdpnet {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Columns that are where the prediction is.
+void pass_through(const Dictionaries& dictionaries, Index s) {
+    for (Index j = 0; j < dictionaries.column_state.width; ++j) {
+        dictionaries.column_state(s, j) = std::int8_t(ColumnState::follows);
+        dictionaries.column_source(s, j) = -1;
+        dictionaries.tight_rows(s, j) = -1;
+        dictionaries.multipliers(s, j) = 0.0;
+        dictionaries.reduced_costs(s, j) = 0.0;
+    }
+}
+
+}  // namespace
+
+void Search::project(const Batch& batch, const Limits& limits, const Answers& answers, const Dictionaries* dictionaries,
+                     Threads threads, Call& call) {
+    over_samples(batch.size(), threads, call, [&](Watch& watch, Index first, Index last) {
+        auto work = pool_.take([&] { return std::make_unique<Workspace>(component_); });
+        for (Index s = first; s < last && !watch.interrupted(); ++s) {
+            watch.begin_sample();
+            one(*work, batch, s, limits, answers, dictionaries, watch);
+        }
+        pool_.give(std::move(work));
+    });
+}
+
+void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& limits, const Answers& answers,
+                 const Dictionaries* dictionaries, Watch& watch) const {
+    const Vector<const double> yhat = batch.yhat[s];
+    const Rows& rows = component_.rows;
+    work.sample.load(batch.varying[s], batch.bound[s]);
+    work.assignment.begin(batch.active[s]);
+    watch.over(long(rows.count()) + 50);
+    if (rows.plain && accepts(work, yhat, limits.tolerance, answers.assignment[s])) {
+        answers.status[s] = std::int8_t(Status::accepted);
+        answers.distance[s] = answers.bound[s] = 0.0;
+        answers.nodes[s] = 0;
+        std::copy(yhat.begin(), yhat.end(), answers.z[s].begin());
+        if (dictionaries != nullptr) pass_through(*dictionaries, s);
+        return;
+    }
+    if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
+    work.linear.start(rows.lower, rows.upper, yhat, batch.weights);
+    Nearest& nearest = work.nearest;
+    nearest.begin(limits.nodes);
+    Status status = Status::no_solution;
+    double bound = kInfinity;
+    Index nodes = 0;
+    if (enforce_globals(work)) {
+        Effort effort;
+        const Finish finish = search(work.linear, work.assignment, work.stack, nearest, watch, effort);
+        nodes = effort.opened;
+        if (nearest.trouble) {
+            status = Status::numerical;
+            bound = 0.0;
+        } else if (finish == Finish::limited) {
+            status = Status::limited;
+            bound = nearest.lower_bound(work.stack);
+        } else if (nearest.distance < kInfinity) {
+            status = Status::solved;
+            bound = nearest.distance;
+        }
+    }
+    answers.status[s] = std::int8_t(status);
+    answers.distance[s] = nearest.distance;
+    answers.bound[s] = bound;
+    answers.nodes[s] = nodes;
+    const Vector<double> z = answers.z[s];
+    if (!(nearest.distance < kInfinity)) {
+        std::fill(z.begin(), z.end(), std::numeric_limits<double>::quiet_NaN());
+        std::fill(answers.assignment[s].begin(), answers.assignment[s].end(), Truth(0));
+        if (dictionaries != nullptr) pass_through(*dictionaries, s);
+        return;
+    }
+    const LinearState& best = nearest.best;
+    for (Index j = 0; j < Index(z.size()); ++j) {
+        double x = best.value[j];
+        if (best.place[j] >= 0) x = std::min(std::max(x, rows.lower[j]), rows.upper[j]);
+        z[j] = x + 0.0;  // minus zero becomes zero
+    }
+    std::copy(nearest.best_state.begin(), nearest.best_state.end(), answers.assignment[s].begin());
+    if (dictionaries != nullptr) read_dictionary(work, s, *dictionaries);
+}
+
+bool Search::enforce_globals(Workspace& work) const {
+    for (Index i : component_.rows.global_rows)
+        if (!work.linear.enforce(i)) return false;
+    return true;
+}
+
+// Whether the prediction satisfies bounds, globals and active rules within a tolerance; if so, which disjuncts hold.
+//
+// The tolerance is relative to max(|b|, max|a|) of a row: not looser than in `RuleModel.satisfied`, and as strict for
+// small units as for large ones.
+bool Search::accepts(Workspace& work, Vector<const double> yhat, double tolerance, Vector<Truth> assignment) const {
+    const Rows& rows = component_.rows;
+    const Logic& logic = component_.logic;
+    const Sample& sample = work.sample;
+    for (Index j = 0; j < Index(yhat.size()); ++j) {
+        const double x = yhat[j], lower = rows.lower[j], upper = rows.upper[j];
+        if (lower - x > tolerance * std::max(1.0, std::abs(lower))) return false;
+        if (x - upper > tolerance * std::max(1.0, std::abs(upper))) return false;
+        if (rows.integer[j] && x != std::nearbyint(x)) return false;
+    }
+    const auto row_holds = [&](Index i) {
+        return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
+    };
+    for (Index i : rows.global_rows)
+        if (!row_holds(i)) return false;
+    const auto some_disjunct_holds = [&](Index c, Truth* mark) {
+        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
+            if (work.assignment.holds(logic.clause_literal[e] - 1, row_holds, mark)) return true;
+        return false;
+    };
+    const auto asked = [&](Index c) { return work.assignment.active[c] && logic.clause_guard[c] < 0; };
+    for (Index c = 0; c < logic.clauses(); ++c)
+        if (asked(c) && !some_disjunct_holds(c, nullptr)) return false;
+    std::fill(assignment.begin(), assignment.end(), Truth(0));
+    for (Index c = 0; c < logic.clauses(); ++c)
+        if (asked(c)) some_disjunct_holds(c, assignment.data());
+    return true;
+}
+
+void Search::read_dictionary(const Workspace& work, Index s, const Dictionaries& dictionaries) const {
+    const LinearState& best = work.nearest.best;
+    const Rows& rows = component_.rows;
+    const Index n = rows.columns(), m = rows.count();
+    const auto row_of = [&](Index code) { return code < m ? code : code - m; };
+    for (Index j = 0; j < n; ++j) {
+        auto& state = dictionaries.column_state(s, j);
+        auto& source = dictionaries.column_source(s, j);
+        auto& reduced = dictionaries.reduced_costs(s, j);
+        source = -1;
+        reduced = 0.0;
+        if (best.place[j] >= 0) {
+            state = std::int8_t(ColumnState::determined);
+            continue;
+        }
+        const double x = best.value[j], lower = best.lower[j], upper = best.upper[j], kink = work.linear.kink[j];
+        if (x == kink && !(x == lower && lower == upper)) {
+            // An integer stays where it is when the prediction moves a little.
+            state = std::int8_t(rows.integer[j] ? ColumnState::rests : ColumnState::follows);
+            continue;
+        }
+        if (x != lower && x != upper) {
+            state = std::int8_t(ColumnState::rests);
+            continue;
+        }
+        const bool at_lower = x == lower;
+        state = std::int8_t(at_lower ? ColumnState::at_lower : ColumnState::at_upper);
+        reduced = best.reduced[-1 - best.place[j]];
+        if (j < rows.outputs && x != kink) reduced += x > kink ? work.linear.weight[j] : -work.linear.weight[j];
+        source = at_lower ? best.lower_source[j] : best.upper_source[j];
+        if (at_lower && lower == upper && source < 0) source = best.upper_source[j];
+        if (source >= 0) source = row_of(source);
+    }
+    Index count = 0;
+    for (Index p = 0; p < n; ++p) {
+        const Index code = best.nonbasic[p] - n;
+        if (code < 0) continue;
+        const Index i = row_of(code);
+        dictionaries.tight_rows(s, count) = i;
+        dictionaries.multipliers(s, count) = (code < m ? 1.0 : -1.0) * best.reduced[p] * work.sample.scale[i];
+        ++count;
+    }
+    for (; count < n; ++count) {
+        dictionaries.tight_rows(s, count) = -1;
+        dictionaries.multipliers(s, count) = 0.0;
+    }
+}
+
+void Search::products(const Batch& batch, Vector<const double> reach, const ProductLists& lists, Call& call) {
+    over_samples(batch.size(), {1, true}, call, [&](Watch& watch, Index first, Index last) {
+        auto work = pool_.take([&] { return std::make_unique<Workspace>(component_); });
+        for (Index s = first; s < last && !watch.interrupted(); ++s) {
+            watch.begin_sample();
+            work->sample.load(batch.varying[s], batch.bound[s]);
+            work->assignment.begin(batch.active[s]);
+            work->linear.start(component_.rows.lower, component_.rows.upper, batch.yhat[s], batch.weights);
+            Within within(work->linear, work->assignment, reach[s],
+                          {lists.distance[s], lists.point[s], lists.assignment[s]});
+            Effort effort;
+            const bool alive = enforce_globals(*work);
+            const Finish finish = search(work->linear, work->assignment, work->stack, within, watch, effort, alive);
+            lists.count[s] = finish == Finish::stopped ? -1 : within.found;
+        }
+        pool_.give(std::move(work));
+    });
+}
+
+}  // namespace gdpnet
