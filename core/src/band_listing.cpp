@@ -21,7 +21,9 @@ double keeps_sign(double margin, double change, double eps) {
 }  // namespace
 
 Listing::Listing(const Choices& choices, Linear& node, Assignment& assignment)
-    : choices_(choices), node_(node), assignment_(assignment), chosen_(choices.proposition.size(), 0) {}
+    : choices_(choices), node_(node), assignment_(assignment), chosen_(choices.proposition.size(), 0) {
+    for (Index c = 0; c < Index(chosen_.size()); ++c) (choices.proposition[c] ? propositions_ : rules_).push_back(c);
+}
 
 void Listing::begin(Vector<const Truth> nearest, Index outputs, double eps, double reach, Index cap,
                     Products& products) {
@@ -38,6 +40,11 @@ void Listing::begin(Vector<const Truth> nearest, Index outputs, double eps, doub
 }
 
 // ---- the search
+
+Finish Listing::run(Stack& stack, Watch& watch, bool alive) {
+    Effort effort;
+    return search(node_, assignment_, stack, *this, watch, effort, alive);
+}
 
 Verdict Listing::settle(const Effort&) {
     const Outcome outcome = node_.solve(reach_);
@@ -67,12 +74,11 @@ bool Listing::apply(Frame& frame, const Children&) {
 }
 
 Index Listing::next_clause() const {
-    const Index clauses = Index(chosen_.size());
-    for (const bool propositions : {false, true}) {
-        for (Index c = 0; c < clauses; ++c) {
-            if (bool(choices_.proposition[c]) != propositions || chosen_[c] || !assignment_.required(c)) continue;
-            if (!propositions || !has_true_option(c)) return c;
-        }
+    for (const Index c : rules_) {
+        if (!chosen_[c] && assignment_.required(c)) return c;
+    }
+    for (const Index c : propositions_) {
+        if (!chosen_[c] && assignment_.required(c) && !has_true_option(c)) return c;
     }
     return -1;
 }

@@ -63,8 +63,7 @@ struct Solver::Workspace {
         listing.begin(projected.assignment[s], rows.outputs, given.eps, reach(given, s, nearest), cap, products);
         bool alive = true;
         for (const Index i : rows.global_rows) alive = alive && node.enforce(i);
-        Effort effort;
-        const Finish finish = search(node, assignment, stack, listing, watch, effort, alive);
+        const Finish finish = listing.run(stack, watch, alive);
         // Out of time: what was met is mixed, as where there is too much of it.
         if (finish == Finish::limited) listing.capped = true;
         return finish != Finish::stopped && products.count > 0;

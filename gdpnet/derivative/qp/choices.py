@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gdpnet.core import Array
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.semantics import options as choices_of
-from gdpnet.solve.base import Array
 from gdpnet.solve.exact.arrays import Component
 
 

@@ -52,12 +52,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet import core
-from gdpnet.core import SOLVED
+from gdpnet.core import Array
 from gdpnet.derivative.qp.choices import choices
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.solve.base import Array, Gradients
+from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved, activity_of
@@ -187,7 +187,7 @@ def solve_qp(
     size, d = yhat.shape
     static = engine.rules.cache[_Static]
     clipped = np.minimum(np.maximum(yhat, static.lower), static.upper)
-    passed = solved.status != SOLVED
+    passed = solved.status != core.SOLVED
     moved = np.where(passed[:, None], yhat, solved.z[:, :d])
     y, inside = yhat.copy(), np.ones((size, d), dtype=np.bool_)
     value, capped = np.zeros(size), np.zeros(size, dtype=np.bool_)

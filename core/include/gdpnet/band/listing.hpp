@@ -32,6 +32,9 @@ public:
     // the disjuncts in `nearest` come first.
     void begin(Vector<const Truth> nearest, Index outputs, double eps, double reach, Index cap, Products& products);
 
+    // Searches from the root, where the node and the assignment stand.
+    Finish run(Stack& stack, Watch& watch, bool alive);
+
     bool capped = false;  // whether only some products were kept
 
     Verdict settle(const Effort&);
@@ -65,6 +68,7 @@ private:
     const Choices& choices_;
     Linear& node_;
     Assignment& assignment_;
+    std::vector<Index> rules_, propositions_;  // the clauses
     Flags chosen_;          // by clause: whether an option was chosen
     Index clause_ = 0;      // to branch on
     bool complete_ = false; // whether a product was just met: other ways to satisfy propositions give the same
