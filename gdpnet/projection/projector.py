@@ -290,6 +290,7 @@ class Projector:
         """Keywords that are not as usual, of those that say how answers are treated."""
         usual = Projector.__init__.__kwdefaults__ or {}
         chosen = {
+            "norm": self._settings.norm,
             "forward": self.forward,
             "strict": self.strict,
             "time_limit": self._settings.time_limit,
