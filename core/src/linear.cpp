@@ -1,7 +1,7 @@
 // The dictionary of a node: bounds, rows that join, the stack of saved states. The steps are in simplex.cpp.
 #include "gdpnet/linear.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 namespace gdpnet {
@@ -28,8 +28,8 @@ LinearState::LinearState(Index n) : numbers_(std::size_t(5 * n)), slots_(std::si
 }
 
 void LinearState::copy(const LinearState& other) {
-    std::memcpy(numbers_.data(), other.numbers_.data(), numbers_.size() * sizeof(double));
-    std::memcpy(slots_.data(), other.slots_.data(), slots_.size() * sizeof(Slot));
+    std::copy(other.numbers_.begin(), other.numbers_.end(), numbers_.begin());
+    std::copy(other.slots_.begin(), other.slots_.end(), slots_.begin());
     basics = other.basics;
     listed = other.listed;
 }
@@ -176,7 +176,7 @@ void Linear::save(Index level) {
     if (level >= with_tableau_) return;
     const std::size_t used = std::size_t(basics * n);
     if (kept.tableau.size() < used) kept.tableau.resize(std::max(used, std::min(2 * used, std::size_t(n * n))));
-    std::memcpy(kept.tableau.data(), tableau.values.data(), used * sizeof(double));
+    std::copy_n(tableau.values.begin(), used, kept.tableau.begin());
 }
 
 void Linear::restore(Index level) {
@@ -188,7 +188,7 @@ void Linear::restore(Index level) {
     for (Index p = 0; p < n; ++p)
         if (nonbasic[p] >= n) flag_[nonbasic[p] - n] |= kTight;
     if (level < with_tableau_) {
-        std::memcpy(tableau.values.data(), kept.tableau.data(), std::size_t(basics * n) * sizeof(double));
+        std::copy_n(kept.tableau.begin(), basics * n, tableau.values.begin());
     } else if (!refactor()) {
         reset();
     }
