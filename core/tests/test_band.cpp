@@ -1,4 +1,7 @@
 // Products of the regularised program, their weights and their derivative.
+#include <algorithm>
+#include <array>
+
 #include "check.hpp"
 #include "gdpnet/band/backward.hpp"
 #include "gdpnet/band/products.hpp"
