@@ -74,6 +74,7 @@ struct Solver::Workspace {
         products.fill();
         for (Index p = 0; p < products.count; ++p) {
             if (products.weight[p] > products.limit[p] * (1.0 - kWithinLimit)) {
+                watch.begin_sample();  // a time limit of its own, or what was listed in time would be given up
                 const bool settled = pieces.settle(given, s, projected.nearest[s], products, watch);
                 return settled ? Status::pieces : Status::failed;
             }
