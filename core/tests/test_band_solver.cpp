@@ -88,7 +88,9 @@ struct Samples {
         for (Index c = 0; c < size * clauses; ++c) active[c] = true;
     }
 
-    Given given(double eps) const { return {{nullptr, size, 0, 2}, {bound.data(), size, rows}, {yhat.data(), size, 2}, weights, eps}; }
+    Given given(double eps) const {
+        return {{nullptr, size, 0, 2}, {bound.data(), size, rows}, {yhat.data(), size, 2}, weights, eps};
+    }
 
     Band solve(Solver& solver, double eps, Index cap = 64, Index threads = 1, double time_limit = 1e9) {
         Call call;
@@ -102,7 +104,8 @@ struct Samples {
 
 // Outside of a cross, with corners cut off: many products, tight rows of one and of two entries.
 Problem crosses() {
-    return Problem({{1, 0, -1}, {-1, 0, -1}, {0, 1, -1}, {0, -1, -1}, {1, 1, -0.5}, {-1, -1, -0.5}, {1, -1, -0.25}, {-1, 1, -0.5}});
+    return Problem({{1, 0, -1}, {-1, 0, -1}, {0, 1, -1}, {0, -1, -1},
+                    {1, 1, -0.5}, {-1, -1, -0.5}, {1, -1, -0.25}, {-1, 1, -0.5}});
 }
 
 std::vector<double> uniform(Index count, double size) {
@@ -209,6 +212,8 @@ TEST("out of time is told") {
     Samples samples(problem, std::vector<double>(2000, 0.0), {-1.5, 2.5});
     samples.solve(solver, 5.0, 64, 1, 0.0);
     Index told = 0;
-    for (Index s = 0; s < samples.size; ++s) told += samples.capped[s] || samples.status[s] == std::int8_t(Status::failed);
+    for (Index s = 0; s < samples.size; ++s) {
+        told += samples.capped[s] || samples.status[s] == std::int8_t(Status::failed);
+    }
     CHECK(told > 0);  // the clock is looked at after some work only
 }
