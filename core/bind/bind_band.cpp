@@ -8,14 +8,15 @@ namespace nb = nanobind;
 namespace gdpnet::bind {
 
 void bind_band(nb::module_& module) {
-    nb::class_<band::Band>(module, "Band", "Products with weight of a batch, and what holds them; see band/products.hpp.");
-    nb::class_<band::Solver>(module, "BandSolver", "The regularised program of the DNF of a component; see band/solver.hpp.")
+    nb::class_<band::Band>(module, "Band", "Products with weight of a batch; see band/products.hpp.");
+    nb::class_<band::Solver>(module, "BandSolver", "The regularised program of a component; see band/solver.hpp.")
         .def(
             "__init__",
             [](band::Solver* self, const Component& component, Array<const Index, 1> clause_start,
                Array<const Index, 1> option_start, Array<const Index, 1> literal, Array<const bool, 1> proposition) {
+                Flags propositions(proposition.data(), proposition.data() + proposition.extent(0));
                 new (self) band::Solver(component, {copied(clause_start), copied(option_start), copied(literal),
-                                                    Flags(proposition.data(), proposition.data() + proposition.extent(0))});
+                                                    std::move(propositions)});
             },
             nb::arg("component"), nb::arg("clause_start"), nb::arg("option_start"), nb::arg("literal"),
             nb::arg("proposition"), nb::keep_alive<1, 2>())

@@ -74,6 +74,7 @@ struct Solver::Workspace {
         products.fill();
         for (Index p = 0; p < products.count; ++p) {
             if (products.weight[p] > products.limit[p] * (1.0 - kWithinLimit)) {
+                watch.begin_sample();  // a time limit of its own, or what was listed in time would be given up
                 const bool settled = pieces.settle(given, s, projected.nearest[s], products, watch);
                 return settled ? Status::pieces : Status::failed;
             }
@@ -150,8 +151,8 @@ void Solver::vjp(const Given& given, const Band& band, const Gradients& gradient
     over_samples(given.yhat.lines, threads, call, [&](Watch& watch, Index first, Index last) {
         auto adjoint = adjoints_.take([&] { return std::make_unique<Adjoint>(component_.rows); });
         for (Index s = first; s < last && !watch.interrupted(); ++s) {
-            const Pull pull{given.varying[s],       given.bound[s],        given.yhat[s],          gradients.gradient[s],
-                            gradients.to_yhat[s],   gradients.to_bound[s], gradients.to_varying[s]};
+            const Pull pull{given.varying[s],     given.bound[s],        given.yhat[s],          gradients.gradient[s],
+                            gradients.to_yhat[s], gradients.to_bound[s], gradients.to_varying[s]};
             adjoint->sample(band, s, given.weights, given.eps, pull);
         }
         adjoints_.give(std::move(adjoint));

@@ -1,4 +1,7 @@
 // Products of the regularised program, their weights and their derivative.
+#include <algorithm>
+#include <array>
+
 #include "check.hpp"
 #include "gdpnet/band/backward.hpp"
 #include "gdpnet/band/products.hpp"
@@ -56,7 +59,8 @@ Answer derivative(const Rows& rows, const Band& band, std::vector<double> yhat, 
                   std::vector<double> weights, double eps, std::vector<double> gradient) {
     Answer found{gradient, std::vector<double>(bound.size())};
     Adjoint adjoint(rows);
-    adjoint.sample(band, 0, weights, eps, {{nullptr, 0, 2}, bound, yhat, gradient, found.to_yhat, found.to_bound, {nullptr, 0, 2}});
+    const Pull pull{{nullptr, 0, 2}, bound, yhat, gradient, found.to_yhat, found.to_bound, {nullptr, 0, 2}};
+    adjoint.sample(band, 0, weights, eps, pull);
     return found;
 }
 
