@@ -55,7 +55,7 @@ Verdict Euclidean::settle(const Effort&) {
     return Verdict::trouble;
 }
 
-void Euclidean::open(Frame& frame, Children children) {
+void Euclidean::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
         open_split(frame, children, column_, split_, node_.q.bound_value());
     } else {

@@ -84,7 +84,7 @@ public:
         return look();
     }
 
-    void open(Frame& frame, Children children) {
+    void open(Frame& frame, const Children& children) {
         frame.bound = node_.q.bound_value();
         if (column_ >= 0) {
             open_split(frame, children, column_, node_.units.z[column_], frame.bound);
@@ -98,8 +98,8 @@ public:
         }
     }
 
-    bool wants(const Frame& frame, Children) const { return frame.bound < cutoff(); }
-    bool apply(Frame& frame, Children children) { return apply_child(node_, assignment_, frame, children); }
+    bool wants(const Frame& frame, const Children&) const { return frame.bound < cutoff(); }
+    bool apply(Frame& frame, const Children& children) { return apply_child(node_, assignment_, frame, children); }
     void close(const Frame&) {}
     bool exhausted(const Effort& effort) const { return effort.settled >= node_limit_; }
     bool troubled() {

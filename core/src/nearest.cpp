@@ -59,7 +59,7 @@ Verdict Nearest::settle(const Effort&) {
     return Verdict::trouble;
 }
 
-void Nearest::open(Frame& frame, Children children) {
+void Nearest::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
         open_split(frame, children, column_, node_.value[column_], node_.dual_objective());
         return;

@@ -141,14 +141,10 @@ class Extended:
         """
 
 class Band:
-    """
-    Products with weight of a batch, and what holds them; see band/products.hpp.
-    """
+    """Products with weight of a batch; see band/products.hpp."""
 
 class BandSolver:
-    """
-    The regularised program of the DNF of a component; see band/solver.hpp.
-    """
+    """The regularised program of a component; see band/solver.hpp."""
 
     def __init__(self, component: Component, clause_start: numpy.typing.NDArray, option_start: numpy.typing.NDArray, literal: numpy.typing.NDArray, proposition: numpy.typing.NDArray) -> None: ...
 

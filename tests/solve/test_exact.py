@@ -233,13 +233,13 @@ def test_unfinished_samples_go_to_milp() -> None:
 
 def test_time_limit_returns_the_best_found() -> None:
     rules, yhat = packing(rectangles=9)
-    p = gdpnet.project(rules, yhat, time_limit=0.02, solver=gdpnet.solve.Exact(node_limit=10**9))
+    p = gdpnet.project(rules, yhat, time_limit=0.2, solver=gdpnet.solve.Exact(node_limit=10**9))
     proved = gdpnet.project(rules, yhat)
     for k in range(len(yhat)):
         if p.status[k] == Status.LIMIT:
             assert p.value[k] <= proved.distance[k] + 1e-7
             assert p.distance[k] >= proved.distance[k] - 1e-7
-        elif p.status[k] != Status.UNSOLVED:  # nothing found: where the machine is very busy
+        else:
             assert p.distance[k] == pytest.approx(float(proved.distance[k]), abs=1e-7)
     found = torch.isfinite(p.distance)
     assert rules.satisfied(p.y[found], tol=1e-7).all()

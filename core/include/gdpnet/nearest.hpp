@@ -32,9 +32,9 @@ public:
     double lower_bound(Stack& stack) const;
 
     Verdict settle(const Effort&);
-    void open(Frame& frame, Children children);
-    bool wants(const Frame& frame, Children children) const { return children.bound[frame.next] < cutoff_; }
-    bool apply(Frame& frame, Children children) { return apply_child(node_, assignment_, frame, children); }
+    void open(Frame& frame, const Children& children);
+    bool wants(const Frame& frame, const Children& children) const { return children.bound[frame.next] < cutoff_; }
+    bool apply(Frame& frame, const Children& children) { return apply_child(node_, assignment_, frame, children); }
     void close(const Frame&) {}
     bool exhausted(const Effort& effort) const { return effort.opened >= node_limit_; }
     bool troubled() { return trouble = true; }

@@ -15,9 +15,9 @@
 //
 // A Visitor knows what is looked for. It holds the node and the assignment, and has
 //     Verdict settle(const Effort&)        solves the node, decides what is forced, keeps a leaf;
-//     void open(Frame&, Children)          after Verdict::branch: the children, in the order they are to be tried
-//     bool wants(const Frame&, Children)   whether the frame's next child is worth opening; asked only while there is one
-//     bool apply(Frame&, Children)         goes to the child `frame.next - 1` of the node just restored; false on contradiction
+//     void open(Frame&, const Children&)          after Verdict::branch: the children, in the order they are to be tried
+//     bool wants(const Frame&, const Children&)   whether the frame's next child is worth opening; asked only while there is one
+//     bool apply(Frame&, const Children&)         goes to the child `frame.next - 1` of the node just restored; false on contradiction
 //     void close(const Frame&)             a frame is left for good
 //     bool exhausted(const Effort&)        whether the search has to end before the next child
 //     bool troubled()                      a node could not be settled; false ends the search
@@ -111,7 +111,7 @@ concept Node = requires(N node, Index index, double value, bool up) {
 };
 
 template <class V>
-concept Visitor = requires(V visitor, const Effort& effort, Frame& frame, Children children) {
+concept Visitor = requires(V visitor, const Effort& effort, Frame& frame, const Children& children) {
     { visitor.settle(effort) } -> std::same_as<Verdict>;
     visitor.open(frame, children);
     { visitor.wants(frame, children) } -> std::same_as<bool>;
@@ -122,7 +122,7 @@ concept Visitor = requires(V visitor, const Effort& effort, Frame& frame, Childr
 };
 
 // Makes a frame of the two sides of a column, the nearer side first.
-inline void open_split(Frame& frame, Children children, Index column, double value, double bound) {
+inline void open_split(Frame& frame, const Children& children, Index column, double value, double bound) {
     const Index near = value - std::floor(value) < 0.5 ? -1 : 1;
     children.literal[0] = near;
     children.literal[1] = -near;
@@ -135,7 +135,7 @@ inline void open_split(Frame& frame, Children children, Index column, double val
 }
 
 // Adds a literal to a frame's children, lowest bound first; among equal ones in order of declaration.
-inline void insert_child(Frame& frame, Children children, Index literal, double bound) {
+inline void insert_child(Frame& frame, const Children& children, Index literal, double bound) {
     Index at = frame.children++;
     while (at > 0 && children.bound[at - 1] > bound) {
         children.bound[at] = children.bound[at - 1];
@@ -147,7 +147,7 @@ inline void insert_child(Frame& frame, Children children, Index literal, double 
 }
 
 // Makes a frame of the literals of the chosen clause that may lead below the cutoff.
-inline void open_clause(Frame& frame, Children children, const Logic& logic, const Branching& branching, double cutoff) {
+inline void open_clause(Frame& frame, const Children& children, const Logic& logic, const Branching& branching, double cutoff) {
     const Index c = frame.subject = branching.clause;
     for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
         if (branching.literal_bound[e] < cutoff)
@@ -156,7 +156,7 @@ inline void open_clause(Frame& frame, Children children, const Logic& logic, con
 
 // Applies a child where explored siblings are left out.
 template <Node N>
-bool apply_child(N& node, Assignment& assignment, Frame& frame, Children children) {
+bool apply_child(N& node, Assignment& assignment, Frame& frame, const Children& children) {
     const Index child = frame.next - 1;
     if (frame.split) return node.split(frame.subject, frame.value, children.literal[child] > 0);
     for (Index earlier = 0; earlier < child; ++earlier) {

@@ -37,12 +37,12 @@ public:
         ++found;
         return Verdict::closed;
     }
-    void open(Frame& frame, Children) {
+    void open(Frame& frame, const Children&) {
         frame.subject = clause_;
         frame.children = assignment_.logic.clause_start[clause_ + 1] - assignment_.logic.clause_start[clause_];
     }
-    bool wants(const Frame&, Children) const { return found <= Index(products_.distance.size()); }
-    bool apply(Frame& frame, Children) {
+    bool wants(const Frame&, const Children&) const { return found <= Index(products_.distance.size()); }
+    bool apply(Frame& frame, const Children&) {
         const Index first = assignment_.logic.clause_start[frame.subject];
         return assignment_.choose(node_, assignment_.logic.clause_literal[first + frame.next - 1]);
     }
