@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from gdpnet.core._native import ACCEPTED_AS_IS as ACCEPTED_AS_IS
     from gdpnet.core._native import COMPILER as COMPILER
     from gdpnet.core._native import DETERMINED as DETERMINED
-    from gdpnet.core._native import NODE_LIMIT as NODE_LIMIT
     from gdpnet.core._native import NO_SOLUTION as NO_SOLUTION
+    from gdpnet.core._native import NODE_LIMIT as NODE_LIMIT
     from gdpnet.core._native import NUMERICAL as NUMERICAL
     from gdpnet.core._native import OPERATIONS as OPERATIONS
     from gdpnet.core._native import SOLVED as SOLVED
-    from gdpnet.core._native import VERSION as VERSION
     from gdpnet.core._native import TIGHT as TIGHT
+    from gdpnet.core._native import VERSION as VERSION
     from gdpnet.core._native import Component as Component
     from gdpnet.core._native import EuclideanSearch as EuclideanSearch
     from gdpnet.core._native import Judge as Judge

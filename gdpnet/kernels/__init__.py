@@ -22,7 +22,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-
 _NAMES = {
     "_jit": "Array",
     "_block": "Block",

@@ -275,7 +275,9 @@ def test_contradictions_and_limits_are_said() -> None:
     cut = torch.tensor([s in allowed for s in limited.status.tolist()])
     assert cut.any()
     found = limited.status == Status.LIMIT
-    assert model.rules.satisfied(limited.y[found], None if model.x is None else model.x[found]).all()
+    assert model.rules.satisfied(
+        limited.y[found], None if model.x is None else model.x[found]
+    ).all()
     assert (limited.value <= free.value + 1e-9)[cut].all()
     assert (limited.distance >= free.distance - 1e-9)[cut].all()
 
@@ -332,7 +334,7 @@ def test_answers_do_not_depend_on_threads() -> None:
 def test_what_does_not_know_it_says_so(keywords: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         gdpnet.project(gap(), [[5.0]], norm="l2", **keywords)
-    with pytest.raises(InputError, match="norm: solver .* knows 'l1', 'l2', got 'linf'"):
+    with pytest.raises(InputError, match=r"norm: solver .* knows 'l1', 'l2', got 'linf'"):
         gdpnet.project(gap(), [[5.0]], norm="linf")
 
 
