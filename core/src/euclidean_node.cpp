@@ -22,8 +22,9 @@ EuclideanNode::EuclideanNode(const Sample& sample)
 bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weights) {
     std::copy(yhat.begin(), yhat.end(), yhat_.begin());
     std::copy(weights.begin(), weights.end(), weight_.begin());
-    if (!rows.varying.empty()) units.coefficient = sample_.coefficient;
-    units.rhs = sample_.rhs;
+    for (Index i : rows.varying)
+        for (Index e = q.start[i]; e < q.start[i + 1]; ++e) units.coefficient[e] = sample_.entry[e].coefficient;
+    for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
     choose_units();
     units.convert_rows(q);
     touch();
@@ -85,13 +86,13 @@ bool EuclideanNode::enforce(Index code) {
     const Index i = q.row_of(code), first = q.start[i], entries = q.start[i + 1] - first;
     if (entries > 1) return QuadraticNode::enforce(code);
     const bool negated = code >= q.m, equality = q.equality[i];
-    const double coefficient = entries == 1 ? sample_.coefficient[first] : 0.0;
+    const double coefficient = entries == 1 ? sample_.entry[first].coefficient : 0.0;
     if (coefficient == 0.0) {
-        const double over = equality ? std::abs(sample_.rhs[i]) : -sample_.rhs[i];
-        return negated || over <= sample_.tolerance[i];
+        const double over = equality ? std::abs(sample_.row[i].rhs) : -sample_.row[i].rhs;
+        return negated || over <= sample_.row[i].tolerance;
     }
     const Index j = q.column[first];
-    const double bound = sample_.rhs[i] / coefficient;
+    const double bound = sample_.row[i].rhs / coefficient;
     const bool upper_side = (coefficient > 0.0) != negated;
     double low = bound, high = bound;
     bool boundary = negated;  // whether the boundary itself has been explored
@@ -227,7 +228,7 @@ bool EuclideanNode::verify() const {
     for (Index e = 0; e < q.enforced_count; ++e) {
         const Index code = q.enforced[e], i = q.row_of(code);
         const double over = sample_.excess(i, units.z.data());
-        if (!((code >= q.m ? -over : q.equality[i] ? std::abs(over) : over) <= 2.0 * sample_.tolerance[i])) return false;
+        if (!((code >= q.m ? -over : q.equality[i] ? std::abs(over) : over) <= 2.0 * sample_.row[i].tolerance)) return false;
     }
     return true;
 }

@@ -78,6 +78,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     const Vector<double> z = answers.z[s];
     if (!(nearest.distance < kInfinity)) {
         std::fill(z.begin(), z.end(), std::numeric_limits<double>::quiet_NaN());
+        std::fill(answers.assignment[s].begin(), answers.assignment[s].end(), Truth(0));
         if (dictionaries != nullptr) pass_through(*dictionaries, s);
         return;
     }

@@ -1,7 +1,7 @@
 // The dictionary of a node: bounds, rows that join, the stack of saved states. The steps are in simplex.cpp.
 #include "gdpnet/linear.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 namespace gdpnet {
@@ -28,8 +28,8 @@ LinearState::LinearState(Index n) : numbers_(std::size_t(5 * n)), slots_(std::si
 }
 
 void LinearState::copy(const LinearState& other) {
-    std::memcpy(numbers_.data(), other.numbers_.data(), numbers_.size() * sizeof(double));
-    std::memcpy(slots_.data(), other.slots_.data(), slots_.size() * sizeof(Slot));
+    std::copy(other.numbers_.begin(), other.numbers_.end(), numbers_.begin());
+    std::copy(other.slots_.begin(), other.slots_.end(), slots_.begin());
     basics = other.basics;
     listed = other.listed;
 }
@@ -46,12 +46,8 @@ Linear::Linear(Sample& sample)
       flag_(std::size_t(2 * m), 0),
       with_tableau_(std::max(Index(2), Index(kTableaus / (8.0 * double(std::max(n, Index(1)) * std::max(n, Index(1))))))),
       alpha_(std::size_t(n)),
-      price_(std::size_t(n)),
-      size_(std::size_t(n)),
-      room_(std::size_t(n)),
-      further_(std::size_t(n)),
-      passed_(std::size_t(n)),
       candidates_(std::size_t(n)),
+      charges_(std::size_t(2 * n)),
       factor_(n, 2 * n + 1) {}
 
 void Linear::start(Vector<const double> from, Vector<const double> to, Vector<const double> yhat,
@@ -139,9 +135,8 @@ bool Linear::tighten(Index j, double bound, Side side, Slot source) {
 bool Linear::enforce(Index code) {
     const bool negated = code >= m;
     const Index i = negated ? code - m : code;
-    const Rows& rows = sample.rows;
-    const Index first = rows.start[i];
-    const Index entries = rows.start[i + 1] - first;
+    const Sample::Row& row = sample.row[i];
+    const Slot entries = row.last - row.first;
     if (entries > 1) {
         if ((flag_[code] & kListed) == 0) {
             flag_[code] |= kListed;
@@ -149,18 +144,18 @@ bool Linear::enforce(Index code) {
         }
         return true;
     }
-    const double coefficient = entries == 1 ? sample.coefficient[first] : 0.0;
-    const bool equality = rows.equality[i];
+    const double coefficient = entries == 1 ? sample.entry[row.first].coefficient : 0.0;
+    const bool equality = row.equality;
     if (coefficient == 0.0) {
-        const double excess = equality ? std::abs(sample.rhs[i]) : -sample.rhs[i];
-        return negated || excess <= sample.tolerance[i];
+        const double excess = equality ? std::abs(row.rhs) : -row.rhs;
+        return negated || excess <= row.tolerance;
     }
-    const Index j = rows.column[first];
-    const double bound = sample.rhs[i] / coefficient;
+    const Index j = sample.entry[row.first].column;
+    const double bound = row.rhs / coefficient;
     const bool upper_side = (coefficient > 0.0) != negated;
     double low = bound, high = bound;
     Slot source = Slot(code);
-    if (rows.integer[j]) {
+    if (sample.rows.integer[j]) {
         low = std::ceil(bound - whole_slack(bound));
         high = std::floor(bound + whole_slack(bound));
         if (negated) {  // the boundary itself has been explored: on to the next integer
@@ -181,7 +176,7 @@ void Linear::save(Index level) {
     if (level >= with_tableau_) return;
     const std::size_t used = std::size_t(basics * n);
     if (kept.tableau.size() < used) kept.tableau.resize(std::max(used, std::min(2 * used, std::size_t(n * n))));
-    std::memcpy(kept.tableau.data(), tableau.values.data(), used * sizeof(double));
+    std::copy_n(tableau.values.begin(), used, kept.tableau.begin());
 }
 
 void Linear::restore(Index level) {
@@ -193,7 +188,7 @@ void Linear::restore(Index level) {
     for (Index p = 0; p < n; ++p)
         if (nonbasic[p] >= n) flag_[nonbasic[p] - n] |= kTight;
     if (level < with_tableau_) {
-        std::memcpy(tableau.values.data(), kept.tableau.data(), std::size_t(basics * n) * sizeof(double));
+        std::copy_n(kept.tableau.begin(), basics * n, tableau.values.begin());
     } else if (!refactor()) {
         reset();
     }
@@ -230,8 +225,8 @@ bool Linear::verify() {
         const Index i = row_of(code);
         double excess = sample.excess(i, value.data());
         if (code >= m) excess = -excess;
-        if (sample.rows.equality[i]) excess = std::abs(excess);
-        if (!(excess <= 2.0 * sample.tolerance[i])) return false;
+        if (sample.row[i].equality) excess = std::abs(excess);
+        if (!(excess <= 2.0 * sample.row[i].tolerance)) return false;
     }
     return true;
 }
@@ -247,10 +242,10 @@ bool Linear::refactor() {
         const Index i = row_of(code);
         double* work = &factor_(line, 0);
         std::fill(work, work + width, 0.0);
-        double rest = sample.rhs[i];
-        for (Index e = sample.rows.start[i]; e < sample.rows.start[i + 1]; ++e) {
-            const Index j = sample.rows.column[e];
-            const double a = sample.coefficient[e];
+        double rest = sample.row[i].rhs;
+        for (Slot e = sample.row[i].first; e < sample.row[i].last; ++e) {
+            const Index j = sample.entry[e].column;
+            const double a = sample.entry[e].coefficient;
             if (place[j] >= 0) {
                 work[place[j]] += a;
             } else {

@@ -91,7 +91,7 @@ Nearest::Finding Nearest::look() {
 
 // Lists the broken clauses; one with a single literal left has that chosen.
 Nearest::Finding Nearest::look_at_clauses(bool& forced) {
-    const auto row_holds = [this](Index i) { return node_.holds(i); };
+    const auto row_holds = [&sample = node_.sample, z = node_.value.data()](Index i) { return sample.holds(i, z); };
     const Index clauses = assignment_.logic.clauses();
     branching_.clear();
     for (Index c = 0; c < clauses; ++c) {
@@ -115,6 +115,7 @@ Nearest::Finding Nearest::look_at_clauses(bool& forced) {
 // What each broken clause costs at least, and which is best to branch on.
 Nearest::Finding Nearest::look_ahead(bool& forced) {
     const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+    node_.begin_look_ahead();
     switch (branching_.choose(assignment_, node_.dual_objective(), cutoff_, gain_of)) {
         case Branching::Choice::clause:
             return Finding::clause;
@@ -136,9 +137,10 @@ Gain Nearest::literal_gain(Index literal) {
     Gain found;
     for (Index e = start[k]; e < start[k + 1]; ++e) {
         const Index i = listed[e];
+        const Sample::Row& row = node_.sample.row[i];
         const double excess = node_.sample.excess(i, node_.value.data());
-        const double size = node_.sample.rows.equality[i] ? std::abs(excess) : excess;
-        if (size > node_.sample.tolerance[i]) {
+        const double size = row.equality ? std::abs(excess) : excess;
+        if (size > row.tolerance) {
             const Gain ahead = node_.look_ahead(i, excess);
             if (ahead.gain > found.gain) found = ahead;
         }

@@ -2,33 +2,35 @@
 
 namespace gdpnet {
 
+Sample::Sample(const Rows& rows) : rows(rows), scale(rows.scale), largest(rows.largest) {
+    for (Index i = 0; i < rows.count(); ++i)
+        row.push_back({0.0, 0.0, Slot(rows.start[i]), Slot(rows.start[i + 1]), rows.equality[i] != 0});
+    for (std::size_t e = 0; e < rows.column.size(); ++e) entry.push_back({rows.coefficient[e], Slot(rows.column[e])});
+}
+
 void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
     for (Index v = 0; v < Index(rows.varying.size()); ++v) {
         const Index i = rows.varying[v];
         double most = 0.0;
-        for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e)
-            most = std::max(most, std::abs(varying(v, rows.column[e])));
+        for (Slot e = row[i].first; e < row[i].last; ++e) most = std::max(most, std::abs(varying(v, entry[e].column)));
         const double factor = most > 0.0 ? std::ldexp(1.0, -std::ilogb(most)) : 1.0;
         scale[i] = factor;
         largest[i] = most;
-        for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e)
-            coefficient[e] = varying(v, rows.column[e]) * factor;
+        for (Slot e = row[i].first; e < row[i].last; ++e) entry[e].coefficient = varying(v, entry[e].column) * factor;
     }
-    for (Index i = 0; i < rows.count(); ++i) {
-        rhs[i] = bound[i] * scale[i];
-        tolerance[i] = kFeasibility * std::max(1.0, std::abs(rhs[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        row[i].rhs = bound[i] * scale[i];
+        row[i].tolerance = kFeasibility * std::max(1.0, std::abs(row[i].rhs));
     }
 }
 
 void Sample::allow_rounding(Vector<const double> yhat, double lost) {
     const Index outputs = Index(yhat.size());
-    for (Index i = 0; i < rows.count(); ++i) {
+    for (Row& at : row) {
         double size = 0.0;
-        for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e) {
-            const Index j = rows.column[e];
-            if (j < outputs) size += std::abs(coefficient[e] * yhat[j]);
-        }
-        tolerance[i] = kFeasibility * std::max(1.0, std::abs(rhs[i])) + lost * size;
+        for (Slot e = at.first; e < at.last; ++e)
+            if (entry[e].column < outputs) size += std::abs(entry[e].coefficient * yhat[entry[e].column]);
+        at.tolerance = kFeasibility * std::max(1.0, std::abs(at.rhs)) + lost * size;
     }
 }
 

@@ -21,9 +21,9 @@ void Linear::slack_line(Index code) {
     double* alpha = alpha_.data();
     std::fill(alpha, alpha + n, 0.0);
     effort_ += long(n);
-    for (Index e = sample.rows.start[i]; e < sample.rows.start[i + 1]; ++e) {
-        const double a = code < m ? -sample.coefficient[e] : sample.coefficient[e];
-        const Index at = place[sample.rows.column[e]];
+    for (Slot e = sample.row[i].first; e < sample.row[i].last; ++e) {
+        const double a = code < m ? -sample.entry[e].coefficient : sample.entry[e].coefficient;
+        const Index at = place[sample.entry[e].column];
         if (at < 0) {
             alpha[-1 - at] += a;
         } else {
@@ -34,49 +34,34 @@ void Linear::slack_line(Index code) {
     }
 }
 
-// Prepares the ratio test: what each nonbasic quantity charges for moving the right way.
-void Linear::price_positions(double direction) {
+// What the quantity at a position charges for moving up or down.
+//
+// A column that moves down is looked at as its negative, which is exact.
+inline Linear::Charge Linear::charge(Index position, bool up) const {
+    const Index j = nonbasic[position];
+    if (j >= n) {
+        const Index code = j - n;
+        if (!up || (code < m && sample.row[code].equality)) return {kInfinity, 0.0, 0.0};
+        return {std::max(reduced[position], 0.0), kInfinity, 0.0};
+    }
+    const double sign = up ? 1.0 : -1.0;
+    const double x = sign * value[j], at = sign * kink[j], end = sign * (up ? upper[j] : lower[j]);
+    if (!(x < end)) return {kInfinity, 0.0, 0.0};
+    if (x < at)
+        return {std::max(sign * reduced[position] - weight[j], 0.0), std::min(at, end) - x, at < end ? end - at : 0.0};
+    return {std::max(sign * reduced[position] + weight[j], 0.0), end - x, 0.0};
+}
+
+// Prepares the ratio test: the quantities that can move the right way.
+void Linear::list_candidates(double direction) {
     Index count = 0;
     for (Index p = 0; p < n; ++p) {
         const double gain = alpha_[p] * direction;
         const double size = std::abs(gain);
         if (size <= kNoPivot) continue;
-        const Index j = nonbasic[p];
-        double price, room, further = 0.0;
-        if (j >= n) {
-            const Index code = j - n;
-            if (!(gain > 0.0) || (code < m && sample.rows.equality[code])) continue;
-            price = std::max(reduced[p], 0.0);
-            room = kInfinity;
-        } else if (gain > 0.0) {
-            const double x = value[j], up = upper[j];
-            if (!(x < up)) continue;
-            if (x < kink[j]) {
-                price = std::max(reduced[p] - weight[j], 0.0);
-                room = std::min(kink[j], up) - x;
-                if (kink[j] < up) further = up - kink[j];
-            } else {
-                price = std::max(reduced[p] + weight[j], 0.0);
-                room = up - x;
-            }
-        } else {
-            const double x = value[j], lo = lower[j];
-            if (!(x > lo)) continue;
-            if (x > kink[j]) {
-                price = std::max(-reduced[p] - weight[j], 0.0);
-                room = x - std::max(kink[j], lo);
-                if (kink[j] > lo) further = kink[j] - lo;
-            } else {
-                price = std::max(-reduced[p] + weight[j], 0.0);
-                room = x - lo;
-            }
-        }
-        size_[p] = size;
-        price_[p] = price;
-        room_[p] = room;
-        further_[p] = further;
-        passed_[p] = 0;
-        candidates_[count++] = Slot(p);
+        const Charge found = charge(p, gain > 0.0);
+        candidates_[count] = {found, size, Slot(p), 0};
+        count += found.price < kInfinity;
     }
     candidate_count_ = count;
 }
@@ -89,54 +74,50 @@ void Linear::price_positions(double direction) {
 // the leaving column changes its cost piece instead. `lowest_id`: Bland's choice among ties.
 Linear::Ratio Linear::ratio_test(double violation, double forgiven, double step_cap, bool lowest_id) {
     const double slack = lowest_id ? 0.0 : kDualSlack;
-    const Slot* candidates = candidates_.data();
-    const Index count = candidate_count_;
+    Candidate* const first = candidates_.data();
+    Candidate* const end = first + candidate_count_;
     double step = 0.0, gain = 0.0, last_room = 0.0;
-    Index last = -1;
+    Candidate* last = nullptr;
     while (true) {
         double limit = kInfinity;
-        for (Index c = 0; c < count; ++c) {
-            const Index p = candidates[c];
-            if (size_[p] > 0.0 && price_[p] + slack < limit * size_[p]) limit = (price_[p] + slack) / size_[p];
-        }
-        Index best = -1;
-        double best_size = 0.0;
+        for (const Candidate* c = first; c != end; ++c)
+            if (c->size > 0.0 && c->charge.price + slack < limit * c->size) limit = (c->charge.price + slack) / c->size;
+        Candidate* best = nullptr;
         if (limit < kInfinity) {
-            for (Index c = 0; c < count; ++c) {
-                const Index p = candidates[c];
-                const double size = size_[p];
-                if (!(size > 0.0 && price_[p] <= limit * size)) continue;
+            double best_size = 0.0;
+            for (Candidate* c = first; c != end; ++c) {
+                if (!(c->size > 0.0 && c->charge.price <= limit * c->size)) continue;
                 if (lowest_id) {
-                    if (best < 0 || nonbasic[p] < nonbasic[best]) best = p;
-                } else if (size > best_size) {
-                    best = p;
-                    best_size = size;
+                    if (best == nullptr || nonbasic[c->position] < nonbasic[best->position]) best = c;
+                } else if (c->size > best_size) {
+                    best = c;
+                    best_size = c->size;
                 }
             }
         }
-        if (best < 0) {
+        if (best == nullptr) {
             if (step_cap < kInfinity) return {Step::change_piece, -1, violation, gain + violation * (step_cap - step)};
             if (violation > forgiven) return {Step::none, -1, violation, kInfinity};
-            if (last < 0) return {Step::none, -1, violation, 0.0};
-            --passed_[last];
-            return {Step::enter, last, violation + last_room, gain};
+            if (last == nullptr) return {Step::none, -1, violation, 0.0};
+            --last->passed;
+            return {Step::enter, last->position, violation + last_room, gain};
         }
-        const double ratio = std::max(price_[best] / size_[best], step);
+        const double ratio = std::max(best->charge.price / best->size, step);
         if (ratio >= step_cap) return {Step::change_piece, -1, violation, gain + violation * (step_cap - step)};
         gain += violation * (ratio - step);
         step = ratio;
-        const double room = size_[best] * room_[best];
-        if (room >= violation) return {Step::enter, best, violation, gain};
+        const double room = best->size * best->charge.room;
+        if (room >= violation) return {Step::enter, best->position, violation, gain};
         violation -= room;
         last = best;
         last_room = room;
-        ++passed_[best];
-        if (further_[best] > 0.0) {  // on to its bound, at a price higher by twice its weight
-            room_[best] = further_[best];
-            further_[best] = 0.0;
-            price_[best] += 2.0 * weight[nonbasic[best]];
+        ++best->passed;
+        if (best->charge.further > 0.0) {  // on to its bound, at a price higher by twice its weight
+            best->charge.room = best->charge.further;
+            best->charge.further = 0.0;
+            best->charge.price += 2.0 * weight[nonbasic[best->position]];
         } else {
-            size_[best] = 0.0;
+            best->size = 0.0;
         }
     }
 }
@@ -144,16 +125,16 @@ Linear::Ratio Linear::ratio_test(double violation, double forgiven, double step_
 // Moves the columns that the ratio test passed by to the breakpoints they reached.
 void Linear::move_passed(double direction) {
     for (Index c = 0; c < candidate_count_; ++c) {
-        const Index p = candidates_[c];
-        if (passed_[p] == 0) continue;
+        const Index p = candidates_[c].position, passed = candidates_[c].passed;
+        if (passed == 0) continue;
         const Index j = nonbasic[p];
         double target;
         if (alpha_[p] * direction > 0.0) {
             target = upper[j];
-            if (passed_[p] == 1 && value[j] < kink[j]) target = std::min(kink[j], target);
+            if (passed == 1 && value[j] < kink[j]) target = std::min(kink[j], target);
         } else {
             target = lower[j];
-            if (passed_[p] == 1 && value[j] > kink[j]) target = std::max(kink[j], target);
+            if (passed == 1 && value[j] > kink[j]) target = std::max(kink[j], target);
         }
         move_nonbasic(p, j, target);
     }
@@ -267,8 +248,8 @@ Linear::Leaving Linear::choose_leaving(bool bland) const {
         const Index i = row_of(code);
         double excess = sample.excess(i, value.data());
         if (code >= m) excess = -excess;
-        const double size = sample.rows.equality[i] ? std::abs(excess) : excess;
-        if (size > sample.tolerance[i] && (size > worst || (bland && n + code < found.id))) {
+        const double size = sample.row[i].equality ? std::abs(excess) : excess;
+        if (size > sample.row[i].tolerance && (size > worst || (bland && n + code < found.id))) {
             found.id = n + code;
             found.move = excess;
             found.step_cap = kInfinity;
@@ -311,8 +292,8 @@ Outcome Linear::dual_simplex(double cutoff) {
         }
         double direction = leaving.move >= 0.0 ? 1.0 : -1.0;
         if (leaving.step_cap < kInfinity) direction = slope[leaving.id] > 0.0 ? 1.0 : -1.0;
-        price_positions(direction);
-        const double forgiven = kAccepted * std::max(1.0, std::abs(is_column ? leaving.target : sample.rhs[i]));
+        list_candidates(direction);
+        const double forgiven = kAccepted * std::max(1.0, std::abs(is_column ? leaving.target : sample.row[i].rhs));
         const Ratio found = ratio_test(std::abs(leaving.move), forgiven, leaving.step_cap, bland);
 
         const bool small = found.step == Step::enter && std::abs(alpha_[found.position]) < kSmallPivot;
@@ -324,8 +305,8 @@ Outcome Linear::dual_simplex(double cutoff) {
             if (found.violation > forgiven) return Outcome::infeasible;
             // A contradiction within rounding: let it pass.
             if (!is_column) {
-                if (sample.tolerance[i] >= forgiven) return Outcome::trouble;
-                sample.tolerance[i] = forgiven;
+                if (sample.row[i].tolerance >= forgiven) return Outcome::trouble;
+                sample.row[i].tolerance = forgiven;
             } else if (leaving.move > 0.0) {
                 lower[leaving.id] = value[leaving.id];
             } else {
@@ -357,11 +338,11 @@ Outcome Linear::solve(double cutoff) {
 
 // Look-ahead of a row with one entry, on a nonbasic column: the cost of moving it to the bound.
 Gain Linear::single_entry_gain(Index i) const {
-    const Index e = sample.rows.start[i];
-    const Index j = sample.rows.column[e];
+    const Sample::Entry& entry = sample.entry[sample.row[i].first];
+    const Index j = entry.column;
     const Index position = -1 - place[j];
     const std::uint64_t bit = std::uint64_t(1) << (position & 63);
-    const double bound = sample.rhs[i] / sample.coefficient[e];
+    const double bound = sample.row[i].rhs / entry.coefficient;
     const double slack = kAccepted * std::max(1.0, std::abs(bound));
     if (bound < lower[j] - slack || bound > upper[j] + slack) return {kInfinity, bit, bit};
     double gain = reduced[position] * (bound - value[j]);
@@ -369,21 +350,38 @@ Gain Linear::single_entry_gain(Index i) const {
     return {std::max(gain, 0.0), bit, bit};
 }
 
+// The charges of a node are the same for all rows that are looked ahead at.
+void Linear::list_charges() {
+    charged_ = true;
+    for (Index p = 0; p < n; ++p) {
+        charges_[2 * p] = charge(p, false);
+        charges_[2 * p + 1] = charge(p, true);
+    }
+}
+
 Gain Linear::look_ahead(Index i, double excess) {
-    const Index first = sample.rows.start[i];
-    const Index entries = sample.rows.start[i + 1] - first;
-    if (entries == 1 && sample.coefficient[first] != 0.0 && place[sample.rows.column[first]] < 0)
+    const Sample::Row& row = sample.row[i];
+    const Slot entries = row.last - row.first;
+    if (entries == 1 && sample.entry[row.first].coefficient != 0.0 && place[sample.entry[row.first].column] < 0)
         return single_entry_gain(i);
     if (entries == 0) return {kInfinity, 0, 0};
+    if (!charged_) list_charges();
     slack_line(i);
     const double direction = excess > 0.0 ? 1.0 : -1.0;
-    price_positions(direction);
     Gain found;
-    for (Index c = 0; c < candidate_count_; ++c) {
-        const Index p = candidates_[c];
-        (alpha_[p] * direction > 0.0 ? found.up : found.down) |= std::uint64_t(1) << (p & 63);
+    Index count = 0;
+    for (Index p = 0; p < n; ++p) {
+        const double gain = alpha_[p] * direction;
+        const double size = std::abs(gain);
+        if (size <= kNoPivot) continue;
+        const bool up = gain > 0.0;
+        const Charge& own = charges_[2 * p + up];
+        if (!(own.price < kInfinity)) continue;
+        (up ? found.up : found.down) |= std::uint64_t(1) << (p & 63);
+        candidates_[count++] = {own, size, Slot(p), 0};
     }
-    const double forgiven = kAccepted * std::max(1.0, std::abs(sample.rhs[i]));
+    candidate_count_ = count;
+    const double forgiven = kAccepted * std::max(1.0, std::abs(row.rhs));
     found.gain = ratio_test(std::abs(excess), forgiven, kInfinity, false).gain;
     return found;
 }

@@ -52,7 +52,7 @@ class Instance(NamedTuple):
                 return Instance(active, bound, varying, finite)
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
-            active=evaluated.clauses.numpy(),
+            active=np.ascontiguousarray(evaluated.clauses.numpy()),
             # Copies: what does not depend on x is a view of the rules' own table.
             bound=evaluated.rows.bound.numpy().copy(),
             varying=evaluated.rows.coefficients.numpy().copy(),

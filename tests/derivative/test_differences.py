@@ -11,7 +11,7 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet.kernels import DETERMINED
+from gdpnet.core import DETERMINED
 from gdpnet.solve.exact.backend import engine_of
 from tests.derivative.random_models import Tally, compare, random_model
 

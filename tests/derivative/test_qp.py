@@ -16,9 +16,9 @@ from pyomo.gdp import Disjunction
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.core import SOLVED
 from gdpnet.derivative.qp.dnf import QPSolved, solve_qp
 from gdpnet.ir.instance import Instance
-from gdpnet.kernels import SOLVED
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved
 from gdpnet.solve.exact.jacobian import FactoredJacobian

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gdpnet.kernels import SOLVED
+from gdpnet.core import SOLVED
 from gdpnet.testing import BY_NAME
 from tests.derivative.qp_oracle import terms
 from tests.derivative.test_qp import Case, of_problem, of_seed

@@ -1,4 +1,4 @@
-"""The rules at x: by the kernel and by torch they are the same, and no search is prepared."""
+"""The rules at x: by the core and by torch they are the same, and no search is prepared."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import torch
 import gdpnet
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.tape import compile_tape
-from gdpnet.kernels import Instructions
+from gdpnet.ir.tape import Instructions, compile_tape
 from gdpnet.plan._sampled import Sampled
 from gdpnet.solve.exact.engine import ExactEngine
 from gdpnet.testing import BY_NAME, PROBLEMS, Problem
@@ -22,11 +21,11 @@ WITH_INPUTS = [problem for problem in PROBLEMS if problem.inputs]
 
 
 @pytest.mark.parametrize("problem", WITH_INPUTS, ids=lambda p: p.name)
-def test_the_kernel_says_what_torch_says(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_core_says_what_torch_says(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     rules, x = problem.rules(), problem.x
     assert x is not None
     found = Instance.of(rules, x.numpy())
-    monkeypatch.setattr("gdpnet.kernels.AVAILABLE", False)
+    monkeypatch.setattr("gdpnet.core.AVAILABLE", False)
     wanted = Instance.of(rules, x.numpy())
     for one, other in zip(found[:3], wanted[:3], strict=True):
         assert one.dtype == other.dtype

@@ -1,4 +1,4 @@
-"""Tolerances: one place, kernels that agree with it, and no number written again."""
+"""Tolerances: one place, a core that agrees with it, and no number written again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import gdpnet
-from gdpnet import core
 from gdpnet.ir import tolerances
 from gdpnet.ir.tolerances import TOLERANCES
 
@@ -29,16 +28,13 @@ def test_the_table_says_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "shared"),
     [
-        ("exact._dictionary", "ACCEPTED", TOLERANCES.holds),
-        ("exact._dictionary", "ACCEPTED", TOLERANCES.integer),  # of `whole_slack`
+        ("core", "ACCEPTED", TOLERANCES.holds),
+        ("core", "TIGHT", TOLERANCES.holds),
+        ("core", "ACCEPTED", TOLERANCES.integer),  # of `whole_slack`
     ],
 )
-def test_kernels_agree(module: str, name: str, shared: float) -> None:
-    assert getattr(importlib.import_module(f"gdpnet.kernels.{module}"), name) == shared
-
-
-def test_the_core_agrees() -> None:
-    assert core.TIGHT == TOLERANCES.holds
+def test_the_core_agrees(module: str, name: str, shared: float) -> None:
+    assert getattr(importlib.import_module(f"gdpnet.{module}"), name) == shared
 
 
 def test_no_default_tolerance_is_written_as_a_number() -> None:

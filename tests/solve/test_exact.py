@@ -239,7 +239,7 @@ def test_time_limit_returns_the_best_found() -> None:
         if p.status[k] == Status.LIMIT:
             assert p.value[k] <= proved.distance[k] + 1e-7
             assert p.distance[k] >= proved.distance[k] - 1e-7
-        else:
+        elif p.status[k] != Status.UNSOLVED:  # nothing found: where the machine is very busy
             assert p.distance[k] == pytest.approx(float(proved.distance[k]), abs=1e-7)
     found = torch.isfinite(p.distance)
     assert rules.satisfied(p.y[found], tol=1e-7).all()

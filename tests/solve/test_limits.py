@@ -144,27 +144,35 @@ import os, signal, sys, threading, time
 import torch, gdpnet
 from tests.solve.test_limits import market_split
 signal.signal(signal.SIGINT, signal.default_int_handler)
+solver = {"milp": "milp", "exact": gdpnet.solve.Exact(node_limit=10**9)}[sys.argv[1]]
 rules = market_split()
-yhat = torch.full((3, 41), 0.5, dtype=torch.float64)
-gdpnet.project(rules, yhat[:1], solver="milp", time_limit=0.01)
+yhat = torch.full((int(sys.argv[2]), 41), 0.5, dtype=torch.float64)
+gdpnet.project(rules, yhat[:1], solver=solver, time_limit=0.01)
 sent = []
 def send():
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 threading.Timer(1.0, send).start()
 try:
-    gdpnet.project(rules, yhat, solver="milp", threads=int(sys.argv[1]))
+    gdpnet.project(rules, yhat, solver=solver, threads=int(sys.argv[3]))
 except KeyboardInterrupt:
     print("interrupted after", time.monotonic() - sent[0])
-p = gdpnet.project(rules, yhat[:1], solver="milp", time_limit=0.2)
+p = gdpnet.project(rules, yhat[:1], solver=solver, time_limit=0.2)
 print("usable", p.status.tolist())
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_ends_a_milp(threads: int) -> None:
+@pytest.mark.parametrize(
+    ("solver", "samples", "threads"),
+    [
+        *(("milp", 3, 1), ("milp", 3, 2)),
+        # A search on the main thread, and searches that it waits for.
+        *(("exact", 1, 1), ("exact", 20, 2)),
+    ],
+)
+def test_ctrl_c_ends_a_call(solver: str, samples: int, threads: int) -> None:
     found = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED, str(threads)],
+        [sys.executable, "-c", _INTERRUPTED, solver, str(samples), str(threads)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -172,7 +180,7 @@ def test_ctrl_c_ends_a_milp(threads: int) -> None:
     )
     first, second = found.stdout.splitlines()
     assert first.startswith("interrupted after"), found.stderr
-    assert float(first.split()[-1]) < 1.0
+    assert float(first.split()[-1]) < (1.0 if solver == "milp" else 0.5)  # 0.1 with cores to spare
     assert second == f"usable [{int(Status.UNSOLVED)}]"
 
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/sample.hpp"
 
 namespace gdpnet {
 
@@ -26,8 +27,7 @@ public:
         Index last = 0;  // the last of them
     };
 
-    explicit Assignment(const Component& component)
-        : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()) {}
+    explicit Assignment(const Component& component);
     Assignment(const Assignment&) = delete;
     Assignment& operator=(const Assignment&) = delete;
 
@@ -51,7 +51,7 @@ public:
     }
 
     bool required(Index c) const {
-        const Index guard = logic.clause_guard[c];
+        const Slot guard = clauses_[c].guard;
         return active[c] && (guard < 0 || state[guard] == 1);
     }
 
@@ -99,27 +99,30 @@ public:
     // to hold are written into `mark`, if there is one.
     template <class RowHolds>
     bool holds(Index k, RowHolds row_holds, Truth* mark = nullptr) const {
-        if (!rows_hold(k, row_holds)) return false;
-        for (Index e = logic.guarded_start[k]; e < logic.guarded_start[k + 1]; ++e)
-            if (active[logic.guarded_clause[e]] && !nested_holds(logic.guarded_clause[e], row_holds, mark)) return false;
-        if (mark != nullptr) mark[k] = 1;
-        return true;
+        return holds(disjuncts_[k], row_holds, mark);
     }
 
-    // How a required clause stands: a literal was chosen, or a disjunct holds as it is.
+    // How a required clause stands: a literal was chosen, or a disjunct holds as it is. What held the last time is
+    // looked at first: it mostly does again.
     template <class RowHolds>
-    Standing stands(Index c, RowHolds row_holds) const {
+    Standing stands(Index c, RowHolds row_holds) {
+        Clause& clause = clauses_[c];
+        const Literal* const literals = literals_.data();
+        const auto is_held = [&](const Literal& literal) {
+            if (state[literal.boolean] == literal.sign) return true;
+            return !literal.tied && holds(literal, row_holds, nullptr);
+        };
+        if (clause.first < clause.last && is_held(literals[clause.held])) return {true, 0, 0};
         Standing found;
-        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
-            const Index literal = logic.clause_literal[e];
-            const Index k = boolean_of(literal);
-            if (is_true(literal) || (!logic.tied[k] && holds(k, row_holds))) {
-                found.satisfied = true;
-                return found;
+        for (Slot e = clause.first; e < clause.last; ++e) {
+            const Literal& literal = literals[e];
+            if (e != clause.held && is_held(literal)) {
+                clause.held = e;
+                return {true, 0, 0};
             }
-            if (state[k] == 0) {
+            if (state[literal.boolean] == 0) {
                 ++found.open;
-                found.last = literal;
+                found.last = literal.sign * (literal.boolean + 1);
             }
         }
         return found;
@@ -157,32 +160,78 @@ private:
         trail_[decided_++] = k;
     }
 
+    // What is asked of a literal most often, together in memory.
+    struct Literal {
+        Slot boolean;
+        Slot only_row;             // of its boolean's truth, -1 if it has none or several
+        Slot first_row, last_row;  // in logic.true_row
+        Truth sign;
+        bool tied;
+        bool guards;  // whether clauses are nested in its disjunct
+    };
+    struct Clause {
+        Slot first, last;  // literals
+        Slot guard;        // boolean, or -1
+        Slot held;         // the literal that made it true the last time
+    };
+
     template <class RowHolds>
-    bool rows_hold(Index k, RowHolds row_holds) const {
-        for (Index e = logic.true_start[k]; e < logic.true_start[k + 1]; ++e)
+    bool rows_hold(const Literal& disjunct, RowHolds row_holds) const {
+        for (Slot e = disjunct.first_row; e < disjunct.last_row; ++e)
             if (!row_holds(logic.true_row[e])) return false;
         return true;
     }
 
     template <class RowHolds>
+    bool holds(const Literal& disjunct, RowHolds row_holds, Truth* mark) const {
+        if (disjunct.only_row >= 0 ? !row_holds(disjunct.only_row) : !rows_hold(disjunct, row_holds)) return false;
+        if (disjunct.guards) {
+            const Index k = disjunct.boolean;
+            for (Index e = logic.guarded_start[k]; e < logic.guarded_start[k + 1]; ++e)
+                if (active[logic.guarded_clause[e]] && !nested_holds(logic.guarded_clause[e], row_holds, mark)) return false;
+        }
+        if (mark != nullptr) mark[disjunct.boolean] = 1;
+        return true;
+    }
+
+    template <class RowHolds>
     bool nested_holds(Index c, RowHolds row_holds, Truth* mark) const {
-        for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
-            const Index literal = logic.clause_literal[e];
-            const Index k = boolean_of(literal);
-            if (logic.tied[k]) {
-                if (is_true(literal)) return true;
-            } else if (state[k] == 1) {
+        for (Slot e = clauses_[c].first; e < clauses_[c].last; ++e) {
+            const Literal& literal = literals_[e];
+            if (literal.tied) {
+                if (state[literal.boolean] == literal.sign) return true;
+            } else if (state[literal.boolean] == 1) {
                 return true;
-            } else if (logic.guarded_start[k] == logic.guarded_start[k + 1] && rows_hold(k, row_holds)) {
-                if (mark != nullptr) mark[k] = 1;
+            } else if (!literal.guards && rows_hold(literal, row_holds)) {
+                if (mark != nullptr) mark[literal.boolean] = 1;
                 return true;
             }
         }
         return false;
     }
 
-    std::vector<Index> trail_;  // booleans in the order of their decision
+    std::vector<Literal> disjuncts_;  // the truth of each boolean
+    std::vector<Literal> literals_;   // of all clauses
+    std::vector<Clause> clauses_;
+    std::vector<Index> trail_;        // booleans in the order of their decision
     Index decided_ = 0;
 };
+
+inline Assignment::Assignment(const Component& component)
+    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()) {
+    for (Index k = 0; k < logic.booleans(); ++k) {
+        const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
+        const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;
+        const bool guards = logic.guarded_start[k] < logic.guarded_start[k + 1];
+        disjuncts_.push_back({Slot(k), only, first, last, 1, logic.tied[k] != 0, guards});
+    }
+    for (Index literal : logic.clause_literal) {
+        literals_.push_back(disjuncts_[boolean_of(literal)]);
+        literals_.back().sign = sign_of(literal);
+    }
+    for (Index c = 0; c < logic.clauses(); ++c)
+        clauses_.push_back({Slot(logic.clause_start[c]), Slot(logic.clause_start[c + 1]), Slot(logic.clause_guard[c]),
+                            Slot(logic.clause_start[c])});
+}
 
 }  // namespace gdpnet

@@ -44,7 +44,7 @@ public:
     // that a bound keeps from helping are left out. Rows without a column in common add up.
     Gain look_ahead(Index i) const;
 
-    bool row_holds(Index i) const { return violation(i) <= sample_.tolerance[i]; }
+    bool row_holds(Index i) const { return violation(i) <= sample_.row[i].tolerance; }
 
     // Whether the enforced rows hold at z.
     bool verify() const;

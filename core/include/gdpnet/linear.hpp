@@ -28,8 +28,6 @@
 
 namespace gdpnet {
 
-using Slot = std::int32_t;  // a column, a position, a line, or an id of a nonbasic quantity
-
 // Where a bound comes from, when not from a row code.
 constexpr Slot kFromBox = -1, kFromSplit = -2;
 
@@ -108,7 +106,9 @@ public:
     // Whether bounds and enforced rows hold at a freshly computed point; whole columns are rounded first.
     bool verify();
 
-    // Rise of the dual objective by one dual step on row i, violated by `excess`; infinite: it cannot hold.
+    // Rise of the dual objective by one dual step on row i, violated by `excess`; infinite: it cannot hold. Before the
+    // first look at a node `begin_look_ahead` is called.
+    void begin_look_ahead() { charged_ = false; }
     Gain look_ahead(Index i, double excess);
 
     bool holds(Index i) const { return sample.holds(i, value.data()); }
@@ -136,6 +136,19 @@ private:
         double violation;  // what remains
         double gain;       // of the dual objective
     };
+    // What a nonbasic quantity charges for moving one way.
+    struct Charge {
+        double price;    // cost per unit move; infinite if it cannot move
+        double room;     // way to the breakpoint where the cost changes
+        double further;  // way from there to the next one
+    };
+    // A nonbasic quantity that can close a violation.
+    struct Candidate {
+        Charge charge;
+        double size;  // gain per unit move, 0 once it has moved all its way
+        Slot position;
+        Slot passed;  // breakpoints
+    };
     struct Level {
         explicit Level(Index n) : state(n) {}
         LinearState state;
@@ -145,7 +158,9 @@ private:
     Outcome dual_simplex(double cutoff);
     Leaving choose_leaving(bool bland) const;
     void slack_line(Index code);
-    void price_positions(double direction);
+    Charge charge(Index position, bool up) const;
+    void list_candidates(double direction);
+    void list_charges();
     Ratio ratio_test(double violation, double forgiven, double step_cap, bool lowest_id);
     void move_passed(double direction);
     void move_nonbasic(Index position, Index j, double target);
@@ -163,15 +178,12 @@ private:
     Index with_tableau_;              // levels that keep their tableau
     long effort_ = 0;
 
-    // Scratch of the ratio test, by position.
-    std::vector<double> alpha_;    // derivative of the leaving quantity
-    std::vector<double> price_;    // cost per unit move
-    std::vector<double> size_;     // gain per unit move, 0 if it cannot move
-    std::vector<double> room_;     // way to the breakpoint where the cost changes
-    std::vector<double> further_;  // way from there to the next one
-    std::vector<Slot> passed_;     // breakpoints passed
-    std::vector<Slot> candidates_; // positions that can move the right way, ascending
+    // Scratch of the ratio test.
+    std::vector<double> alpha_;          // by position: derivative of the leaving quantity
+    std::vector<Candidate> candidates_;  // ascending by position
     Index candidate_count_ = 0;
+    std::vector<Charge> charges_;  // of looking ahead, by position: down, up
+    bool charged_ = false;         // whether they are those of this node
     Table<double> factor_;  // scratch of `refactor`, (n, 2 n + 1)
 };
 

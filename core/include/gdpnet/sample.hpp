@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "gdpnet/component.hpp"
@@ -13,21 +14,28 @@ namespace gdpnet {
 // How far a column that must be whole may be from it: absolute, whatever its size.
 inline double whole_slack(double x) { return kAccepted + kRounding * std::abs(x); }
 
-struct Sample {
-    const Rows& rows;
-    std::vector<double> coefficient;  // (entries,), scaled
-    std::vector<double> rhs;          // (m,), scaled
-    std::vector<double> tolerance;    // (m,): a row is violated beyond this
-    std::vector<double> scale;        // (m,)
-    std::vector<double> largest;      // (m,): largest coefficient before scaling
+using Slot = std::int32_t;  // a column, a row, an entry, a boolean: there are few of each
 
-    explicit Sample(const Rows& rows)
-        : rows(rows),
-          coefficient(rows.coefficient),
-          rhs(rows.equality.size()),
-          tolerance(rows.equality.size()),
-          scale(rows.scale),
-          largest(rows.largest) {}
+struct Sample {
+    // Together in memory, because they are looked at together.
+    struct Row {
+        double rhs;        // scaled
+        double tolerance;  // it is violated beyond this
+        Slot first, last;  // entries
+        bool equality;
+    };
+    struct Entry {
+        double coefficient;  // scaled
+        Slot column;
+    };
+
+    const Rows& rows;
+    std::vector<Row> row;         // (m,)
+    std::vector<Entry> entry;     // (entries,)
+    std::vector<double> scale;    // (m,)
+    std::vector<double> largest;  // (m,): largest coefficient before scaling
+
+    explicit Sample(const Rows& rows);
     Sample(const Sample&) = delete;
     Sample& operator=(const Sample&) = delete;
 
@@ -40,23 +48,24 @@ struct Sample {
 
     // `a z - b` of row i, scaled.
     double excess(Index i, const double* z) const {
+        const Row& at = row[i];
         double total = 0.0;
-        const Index last = rows.start[i + 1];
-        for (Index e = rows.start[i]; e < last; ++e) total += coefficient[e] * z[rows.column[e]];
-        return total - rhs[i];  // last, or it is lost beside large terms
+        const Entry* const end = entry.data() + at.last;
+        for (const Entry* e = entry.data() + at.first; e != end; ++e) total += e->coefficient * z[e->column];
+        return total - at.rhs;  // last, or it is lost beside large terms
     }
 
     // By how much row i is violated at z, scaled; negative where an inequality has room.
     double violation(Index i, const double* z) const {
         const double over = excess(i, z);
-        return rows.equality[i] ? std::abs(over) : over;
+        return row[i].equality ? std::abs(over) : over;
     }
 
-    bool holds(Index i, const double* z) const { return violation(i, z) <= tolerance[i]; }
+    bool holds(Index i, const double* z) const { return violation(i, z) <= row[i].tolerance; }
 
     // `max(|b|, max|a|)` of a row in the user's units; 1 for a row that says 0 <= 0.
     double size(Index i) const {
-        const double found = std::max(largest[i], std::abs(rhs[i]) / scale[i]);
+        const double found = std::max(largest[i], std::abs(row[i].rhs) / scale[i]);
         return found > 0.0 ? found : 1.0;
     }
 };

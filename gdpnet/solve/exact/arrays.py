@@ -115,6 +115,16 @@ class Component:
         return bool((self.logic.clause_guard >= 0).any())
 
     @cached_property
+    def accepting(self) -> bool:
+        """Whether predictions that are good enough are accepted before any search."""
+        return self.prepared.plain and not self.nested
+
+    @cached_property
+    def discrete(self) -> bool:
+        """Whether an output must be whole."""
+        return bool(self.prepared.integer[: self.prepared.outputs].any())
+
+    @cached_property
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]

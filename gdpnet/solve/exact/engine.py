@@ -113,7 +113,7 @@ class ExactEngine:
         clauses = np.arange(len(self.data.clauses))
         self.all_rules = np.array_equal(self.rule_clauses, clauses)  # no clause is anything else
         # Whether predictions that are good enough are accepted before any search.
-        self.plain = all(c.prepared.plain and not c.nested for c in self.components)
+        self.plain = all(c.accepting for c in self.components)
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
         self.searches = [core.Search(component.native) for component in self.components]
@@ -202,17 +202,14 @@ class ExactEngine:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
         out = new_output(size, n, len(component.booleans))
-        detail = new_detail(size, n) if detailed else _NO_DETAIL
-        whole = n == len(self.data.columns)  # nothing to pick out
-        weights = options.weights
-        discrete = bool(component.prepared.integer[: yhat.shape[1]].any())
-        arguments = (
-            activity_of(component, instance.active),
-            _columns(instance.varying, component, whole),
-            instance.bound if whole else np.ascontiguousarray(instance.bound[:, component.rows]),
-            np.ascontiguousarray(_snapped(yhat, component) if discrete else yhat),
-            weights if whole else np.ascontiguousarray(weights[component.outputs]),
-        )
+        detail = new_detail(size, n) if detailed else None
+        bound, varying, weights = instance.bound, instance.varying, options.weights
+        if n < len(self.data.columns):  # pick out what is its own
+            bound = np.ascontiguousarray(bound[:, component.rows])
+            varying = np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
+            weights = np.ascontiguousarray(weights[component.outputs])
+        own = np.ascontiguousarray(_snapped(yhat, component) if component.discrete else yhat)
+        arguments = (activity_of(component, instance.active), varying, bound, own, weights)
         limits = (
             *(options.node_limit, options.tolerance, options.lost),
             inf if options.time_limit is None else options.time_limit,
@@ -223,19 +220,22 @@ class ExactEngine:
         if options.norm == "l2":
             self._euclidean_of(index).project(*arguments, *limits, out)
         else:
-            self.searches[index].project(*arguments, *limits, out, detail if detailed else None)
+            self.searches[index].project(*arguments, *limits, out, detail)
             if options.tie == "least_norm":
                 unproved = self._settle_ties(index, arguments, options, out)
-        if discrete:  # what passed as a whole number, and was none, has moved
-            away = options.sum_of(np.abs(arguments[3] - yhat) * arguments[4])
+        detail = _NO_DETAIL if detail is None else detail
+        if component.discrete:  # what passed as a whole number, and was none, has moved
+            away = options.sum_of(np.abs(own - yhat) * weights)
             shifted = (out.status == ACCEPTED_AS_IS) & (away > 0.0)
             out.status[shifted] = SOLVED
             out.distance[shifted] = out.bound[shifted] = away[shifted]
-        if component.prepared.plain and not component.nested:
+        if component.accepting:
             return out, detail, unproved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
-        near = (out.status == SOLVED) & (moved <= (0.0 if discrete else options.tolerance))
+        near = (out.status == SOLVED) & (
+            moved <= (0.0 if component.discrete else options.tolerance)
+        )
         if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
@@ -288,13 +288,6 @@ def activity_of(component: Component, active: Array) -> Array:
     return np.ascontiguousarray(np.column_stack([own, *extra]))
 
 
-def _columns(varying: Array, component: Component, whole: bool) -> Array:
-    """Coefficients of a component's varying rows, (B, k, n of the component)."""
-    if whole:
-        return varying
-    return np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
-
-
 def _snapped(yhat: Array, component: Component) -> Array:
     """Predictions, those of integers that are whole but for rounding exactly so.
 
@@ -305,15 +298,18 @@ def _snapped(yhat: Array, component: Component) -> Array:
     return np.where(near, whole, yhat)
 
 
+_INT8, _INT64 = np.dtype(np.int8), np.dtype(np.int64)
+
+
 def new_output(size: int, n: int, booleans: int) -> Output:
     """Arrays for the results of a batch."""
     return Output(
-        z=np.empty((size, n)),
-        distance=np.empty(size),
-        bound=np.empty(size),
-        status=np.empty(size, dtype=np.int8),
-        assignment=np.zeros((size, booleans), dtype=np.int8),
-        nodes=np.empty(size, dtype=np.int64),
+        np.empty((size, n)),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, _INT8),
+        np.empty((size, booleans), _INT8),
+        np.empty(size, _INT64),
     )
 
 

@@ -77,7 +77,8 @@ class Judge:
         holds = np.empty(len(samples), dtype=np.bool_)
         self._native.judge(
             *(samples, instance.bound, instance.varying, instance.active),
-            *(active, np.ascontiguousarray(y), tolerance, assignment, violation, holds),
+            *(np.ascontiguousarray(active), np.ascontiguousarray(y), tolerance),
+            *(assignment, violation, holds),
         )
         return holds
 
