@@ -22,8 +22,8 @@ EuclideanNode::EuclideanNode(const Sample& sample)
 bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weights) {
     std::copy(yhat.begin(), yhat.end(), yhat_.begin());
     std::copy(weights.begin(), weights.end(), weight_.begin());
-    if (!rows.varying.empty())
-        for (std::size_t e = 0; e < units.coefficient.size(); ++e) units.coefficient[e] = sample_.entry[e].coefficient;
+    for (Index i : rows.varying)
+        for (Index e = q.start[i]; e < q.start[i + 1]; ++e) units.coefficient[e] = sample_.entry[e].coefficient;
     for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
     choose_units();
     units.convert_rows(q);
@@ -127,13 +127,24 @@ bool EuclideanNode::tighten(Index j, double bound, bool is_lower, bool negated) 
     return true;
 }
 
-bool EuclideanNode::settled() const {
-    double size = kLeastMultiplier;
+// Whether centres hold nothing back, up to rounding.
+bool EuclideanNode::settled(double share) const {
+    double size = kLeastMultiplier, far = 1.0;
     for (Index k = 0; k < q.active_count; ++k) size = std::max(size, std::abs(q.multiplier[k]));
-    return q.pull() <= kSettledPull * size;
+    for (Index j = 0; j < q.n; ++j)
+        if (!q.costly[j]) far = std::max(far, std::abs(q.x[j]));
+    return q.pull() <= share * size + kTermRounding * kCentreCurvature * far;
 }
 
 Outcome EuclideanNode::solve(double cutoff) {
+    double curvature = kCentreCurvature;
+    const Outcome outcome = solve(cutoff, curvature);
+    // Settled centres hold nothing back, whatever their curvature.
+    if (curvature != kCentreCurvature) q.set_centre_curvature(kCentreCurvature);
+    return outcome;
+}
+
+Outcome EuclideanNode::solve(double cutoff, double& curvature) {
     bool restarted = false;
     double last = 0.0;  // squared way of the last move of the centres, 0 where there is none to compare with
     for (int round = 0; round < kCentres; ++round) {
@@ -144,7 +155,17 @@ Outcome EuclideanNode::solve(double cutoff) {
             q.restart_in_box();
             continue;
         }
-        if (outcome != Outcome::optimal || !auxiliaries_ || settled()) return outcome;
+        if (outcome != Outcome::optimal || !auxiliaries_ || settled(kSettledPull)) return outcome;
+        if (round % kCentresOfOneCurvature == kCentresOfOneCurvature - 1) {
+            // Slow centres are let loose: that costs digits on the way, not in the end.
+            if (settled(kNearlySettledPull)) return outcome;
+            curvature *= kLooser;
+            q.set_centre_curvature(curvature);
+            q.recentre(0.0);
+            q.restart_in_box();
+            last = 0.0;
+            continue;
+        }
         // Centres that move by a constant share of the way are taken to where that leads.
         double way = 0.0;
         for (Index j = 0; j < q.n; ++j)

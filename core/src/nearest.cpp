@@ -114,8 +114,8 @@ Nearest::Finding Nearest::look_at_clauses(bool& forced) {
 
 // What each broken clause costs at least, and which is best to branch on.
 Nearest::Finding Nearest::look_ahead(bool& forced) {
-    node_.begin_look_ahead();
     const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+    node_.begin_look_ahead();
     switch (branching_.choose(assignment_, node_.dual_objective(), cutoff_, gain_of)) {
         case Branching::Choice::clause:
             return Finding::clause;

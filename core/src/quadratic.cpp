@@ -518,6 +518,15 @@ Quadratic::Outcome Quadratic::minimise(double cutoff) {
     return Outcome::trouble;
 }
 
+void Quadratic::set_centre_curvature(double value) {
+    for (Index j = 0; j < n; ++j) {
+        if (costly[j]) continue;
+        curvature[j] = value;
+        set_state(j, state[j]);
+    }
+    factored_ = 0;
+}
+
 bool Quadratic::recentre(double beyond) {
     for (Index j = 0; j < n; ++j)
         if (!costly[j]) centre[j] = std::min(std::max(x[j] + beyond * (x[j] - centre[j]), lower[j]), upper[j]);

@@ -53,9 +53,8 @@ class Sensitivity(ABC):
                 "has none. Use gradient='straight_through' or another solver."
             )
 
-    def refuse_norm(self, norm: str) -> None:
-        """Raise where it cannot be had of projections in a norm."""
-        return  # every norm will do
+    def refuse_norm(self, norm: str) -> None:  # noqa: B027
+        """Raise where it cannot be had of projections in a norm; most do not ask."""
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ class Answer(NamedTuple):
     Attributes:
         y: outputs, (B, d); the prediction where nothing was found.
         status: code of `Status`, (B,) int8.
-        value: proved lower bound on what is minimised, (B,): the l1 distance or the squared l2 one.
+        value: proved lower bound on what is minimised, the l1 distance or the squared l2 one, (B,).
         assignment: of the booleans: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
         active: which rules apply, (B, rules) bool.
         nodes: of the search, or programs solved, (B,).

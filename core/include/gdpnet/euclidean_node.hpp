@@ -62,7 +62,8 @@ private:
     void choose_units();
     void choose_auxiliary_units();
     bool tighten(Index j, double bound, bool is_lower, bool negated);
-    bool settled() const;
+    bool settled(double share) const;
+    Outcome solve(double cutoff, double& curvature);
 
     // By how much row i is violated at z, looked at once.
     double violation(Index i) const {

@@ -69,6 +69,10 @@ public:
     // Moves x, by the least norm, to where the active rows hold; the factor must be theirs.
     void correct();
 
+    // Another curvature for all columns without cost. The point stays an optimum where centres hold nothing back; else
+    // a restart must follow.
+    void set_centre_curvature(double value);
+
     // How far a row is above its right side; negative or positive for an equality.
     double excess(Index code) const;
 

@@ -35,6 +35,9 @@ constexpr double kFar = 1e5;             // in units of the distance
 // ---- the Euclidean projection
 constexpr double kCentreCurvature = 0x1p-14;   // of columns without cost, in units of their own
 constexpr double kSlowCentres = 0.05;          // centres that keep more than this of their way are helped on
+constexpr int kCentresOfOneCurvature = 15;
+constexpr double kLooser = 0x1p-5;             // ... the next curvature, as a share
+constexpr double kNearlySettledPull = 1e-10;   // as below, after so many centres
 constexpr double kSettledPull = 1e-12;         // of a centre, relative to the multipliers
 constexpr double kLeastMultiplier = 1e-3;      // ... which count as at least this
 constexpr double kTermRounding = 1e-15;        // of the terms of a row, relative: less is no violation

@@ -1,0 +1,191 @@
+#include "check.hpp"
+
+#include <random>
+
+#include "gdpnet/euclidean_search.hpp"
+#include "gdpnet/face.hpp"
+
+using namespace gdpnet;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using Row = std::vector<double>;
+
+// Rules given by disjuncts of rows `a z <= b`, over a box; the first `outputs` columns have a cost.
+struct Model {
+    Component component;
+    std::vector<double> bound;
+
+    Model(Index n, Index outputs, double low, double high) {
+        Rows& rows = component.rows;
+        rows.outputs = outputs;
+        rows.lower.assign(n, low);
+        rows.upper.assign(n, high);
+        rows.integer.assign(n, 0);
+        rows.start = {0};
+        Logic& logic = component.logic;
+        logic.clause_start = logic.true_start = logic.false_start = logic.guarded_start = {0};
+    }
+
+    Index add_row(const Row& a, double b, bool equality = false) {
+        Rows& rows = component.rows;
+        double largest = 0.0;
+        for (double value : a) largest = std::max(largest, std::abs(value));
+        const double scale = std::ldexp(1.0, -std::ilogb(largest));
+        for (std::size_t j = 0; j < a.size(); ++j)
+            if (a[j] != 0.0) rows.column.push_back(Index(j)), rows.coefficient.push_back(a[j] * scale);
+        rows.start.push_back(Index(rows.column.size()));
+        rows.scale.push_back(scale);
+        rows.largest.push_back(largest);
+        rows.equality.push_back(equality);
+        rows.place.push_back(-1);
+        bound.push_back(b);
+        return Index(bound.size()) - 1;
+    }
+
+    void add_rule(const std::vector<std::vector<std::pair<Row, double>>>& disjuncts) {
+        Logic& logic = component.logic;
+        for (const auto& disjunct : disjuncts) {
+            for (const auto& [a, b] : disjunct) logic.true_row.push_back(add_row(a, b));
+            logic.true_start.push_back(Index(logic.true_row.size()));
+            logic.false_start.push_back(0);
+            logic.guarded_start.push_back(0);
+            logic.tied.push_back(0);
+            logic.clause_literal.push_back(Index(logic.tied.size()));
+        }
+        logic.clause_start.push_back(Index(logic.clause_literal.size()));
+        logic.clause_guard.push_back(-1);
+    }
+};
+
+struct Found {
+    std::vector<double> z;
+    double square = 0.0, bound = 0.0;
+    Status status = Status::numerical;
+    std::vector<std::int8_t> assignment;
+    Index nodes = 0;
+};
+
+Found project(const Model& model, const std::vector<double>& yhat, std::vector<double> weights = {}) {
+    const Component& component = model.component;
+    const Index n = component.rows.columns(), m = component.rows.count(), clauses = component.logic.clauses();
+    if (weights.empty()) weights.assign(yhat.size(), 1.0);
+    Found found;
+    found.z.resize(n);
+    found.assignment.resize(component.logic.tied.size());
+    const bool active[] = {true, true, true, true, true, true, true, true};
+    std::int8_t status = 0;
+    EuclideanSearch search(component);
+    const Batch batch{{active, 1, clauses}, {nullptr, 1, 0, n}, {model.bound.data(), 1, m},
+                      {yhat.data(), 1, Index(yhat.size())}, weights};
+    const Answers answers{{found.z.data(), 1, n}, {&found.square, 1}, {&found.bound, 1}, {&status, 1},
+                          {found.assignment.data(), 1, Index(found.assignment.size())}, {&found.nodes, 1}};
+    Call call;
+    search.project(batch, {1000, 1e-9, 0.0}, answers, {1, true}, call);
+    found.status = Status(status);
+    return found;
+}
+
+}  // namespace
+
+TEST("of two disjuncts the nearer, of equally near ones the first") {
+    Model model(1, 1, 0.0, 10.0);
+    model.add_rule({{{{1.0}, 3.0}}, {{{-1.0}, -7.0}}});
+    CHECK(project(model, {4.5}).z[0] == 3.0);
+    CHECK(project(model, {5.5}).z[0] == 7.0);
+    const Found tie = project(model, {5.0});
+    CHECK(tie.z[0] == 3.0 && tie.assignment[0] == 1 && tie.assignment[1] == 0);
+    CHECK_NEAR(tie.square, 4.0, 1e-14);
+}
+
+TEST("the best product of random rules is found, by comparison with all of them") {
+    std::mt19937 random(2);
+    std::normal_distribution<double> normal;
+    for (int trial = 0; trial < 60; ++trial) {
+        const Index n = 2 + trial % 3, rules = 1 + trial % 3, width = 3;
+        std::vector<std::vector<std::vector<std::pair<Row, double>>>> all(rules);
+        Model model(n, n, -3.0, 3.0);
+        for (auto& disjuncts : all) {
+            disjuncts.resize(width);
+            for (auto& disjunct : disjuncts) {
+                disjunct.resize(1 + trial % 2);
+                for (auto& [a, b] : disjunct) {
+                    a.resize(n);
+                    for (double& value : a) value = normal(random);
+                    b = normal(random) - 0.5;
+                }
+            }
+            model.add_rule(disjuncts);
+        }
+        std::vector<double> yhat(n);
+        for (double& value : yhat) value = normal(random);
+        const Found found = project(model, yhat);
+        double best = kInfinity;
+        Index products = 1;
+        for (Index r = 0; r < rules; ++r) products *= width;
+        for (Index p = 0; p < products; ++p) {
+            Model product(n, n, -3.0, 3.0);
+            Index rest = p;
+            for (const auto& disjuncts : all) {
+                for (const auto& [a, b] : disjuncts[rest % width])
+                    product.component.rows.global_rows.push_back(product.add_row(a, b));
+                rest /= width;
+            }
+            best = std::min(best, project(product, yhat).square);
+        }
+        if (best == kInfinity) {
+            CHECK(found.status == Status::no_solution);
+        } else {
+            CHECK(found.status == Status::solved);
+            CHECK_NEAR(found.square, best, 1e-11 * std::max(1.0, best));
+        }
+    }
+}
+
+TEST("a column without cost may move as far as it likes") {
+    for (double coefficient : {1e-3, 1.0, 1e3}) {
+        Model model(2, 1, -kInfinity, kInfinity);
+        model.component.rows.global_rows = {model.add_row({-1.0, -coefficient}, -1000.0)};
+        model.add_rule({{{{1.0, 0.0}, 3.0}}, {{{-1.0, 0.0}, -7.0}}});
+        const Found found = project(model, {4.5});
+        CHECK(found.status == Status::solved && found.nodes <= 3);
+        CHECK_NEAR(found.z[0], 3.0, 1e-12);
+        CHECK(found.z[0] + coefficient * found.z[1] >= 1000.0 - 1e-6);
+    }
+}
+
+TEST("whole columns") {
+    Model model(2, 2, 0.0, 9.0);
+    model.component.rows.integer[1] = 1;
+    model.component.rows.global_rows = {model.add_row({1.0, 2.0}, 7.0)};
+    const Found found = project(model, {4.0, 2.6});  // of 4, 1 and 1, 3 and 3, 2
+    CHECK(found.z[1] == std::nearbyint(found.z[1]));
+    CHECK_NEAR(found.square, std::min({1.0 + 0.36, 9.0 + 0.16, 1.6 * 1.6 + 0.0}), 1e-12);
+}
+
+TEST("contradictions") {
+    Model model(1, 1, 0.0, 1.0);
+    model.add_rule({{{{1.0}, -2.0}}, {{{-1.0}, -2.0}}});
+    CHECK(project(model, {0.5}).status == Status::no_solution);
+}
+
+TEST("the derivative on a plane is the projector in the weighted metric") {
+    Model model(3, 3, -9.0, 9.0);
+    model.component.rows.global_rows = {model.add_row({1.0, 2.0, -1.0}, 1.0, true)};
+    const std::vector<double> yhat = {0.3, 0.2, 0.9}, weights = {1.0, 2.0, 0.5};
+    const Found found = project(model, yhat, weights);
+    const double a[3] = {1.0, 2.0, -1.0};
+    double metric = 0.0;
+    for (int j = 0; j < 3; ++j) metric += a[j] * a[j] / (weights[j] * weights[j]);
+    Face face(model.component, false);
+    for (int i = 0; i < 3; ++i) {
+        std::vector<double> gradient(3, 0.0), to_yhat(3, 0.0), to_bound(1, 0.0);
+        gradient[i] = 1.0;
+        face.vjp({{}, {nullptr, 0, 3}, model.bound, yhat, weights}, found.assignment, found.z, gradient, to_yhat, to_bound,
+                 {nullptr, 0, 3});
+        for (int j = 0; j < 3; ++j)
+            CHECK_NEAR(to_yhat[j], (i == j) - a[i] * a[j] / (weights[i] * weights[i]) / metric, 1e-14);
+        CHECK_NEAR(to_bound[0], a[i] / (weights[i] * weights[i]) / metric, 1e-14);
+    }
+}
