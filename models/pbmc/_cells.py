@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gdpnet.extras import need
 from gdpnet.study import find_data
 
 from ._rule_sets import CD4, CD8, CD14, DC, NK, B
@@ -45,11 +46,9 @@ def _read(where: str) -> Any:
     if where == BUNDLED:
         return _told(_bundled(), f"{BUNDLED}, which scanpy brings along (GDPNET_DATA)")
     if file := _file(where):
-        import anndata
-
+        anndata = need("anndata", "bio", "The cells of this file need")
         return _told(anndata.read_h5ad(file), f"{file} (GDPNET_DATA)")
-    import scanpy
-
+    scanpy = need("scanpy", "bio", "The cells of pbmc3k need")
     try:
         with _patience(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old files
