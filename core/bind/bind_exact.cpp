@@ -31,7 +31,7 @@ struct DictionaryArrays {
     }
 };
 
-void project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
+bool project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
              const Weights& weights, Index node_limit, double tolerance, double lost, double time_limit, Index threads,
              bool chosen, nb::handle out, nb::handle detail) {
     const Batch batch = batch_of(self.component(), active, varying, bound, yhat, weights);
@@ -49,6 +49,7 @@ void project(Search& self, const Bools& active, const Coefficients& varying, con
         const Dictionaries dictionaries = wanted.views(self.component().rows, batch.size());
         run(&dictionaries);
     }
+    return all_proved(answers);
 }
 
 void products(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
@@ -96,7 +97,7 @@ void bind_exact(nb::module_& module) {
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),
              nb::arg("threads"), nb::arg("chosen"), nb::arg("out"), nb::arg("detail").none(),
-             "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`.")
+             "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.")
         .def("products", &products, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("reach"), nb::arg("count"), nb::arg("distance"), nb::arg("z"),
              nb::arg("assignment"), "Lists the products of disjuncts within a reach.");

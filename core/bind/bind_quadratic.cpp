@@ -52,7 +52,7 @@ private:
     Pool<LeastNorm> pool_;
 };
 
-void project(EuclideanSearch& self, const Bools& active, const Coefficients& varying, const Numbers& bound,
+bool project(EuclideanSearch& self, const Bools& active, const Coefficients& varying, const Numbers& bound,
              const Numbers& yhat, const Weights& weights, Index node_limit, double tolerance, double lost,
              double time_limit, Index threads, bool chosen, nb::handle out) {
     const Batch batch = batch_of(self.component(), active, varying, bound, yhat, weights);
@@ -61,6 +61,7 @@ void project(EuclideanSearch& self, const Bools& active, const Coefficients& var
     interruptible(time_limit, [&](Call& call) {
         self.project(batch, {node_limit, tolerance, lost}, answers, {threads, chosen}, call);
     });
+    return all_proved(answers);
 }
 
 // Derivatives of one component's points.

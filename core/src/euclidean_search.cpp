@@ -63,6 +63,7 @@ void EuclideanSearch::one(Workspace& work, const Batch& batch, Index s, const Li
         std::copy(nearest.best_state.begin(), nearest.best_state.end(), answers.assignment[s].begin());
     } else {
         std::fill(z.begin(), z.end(), std::numeric_limits<double>::quiet_NaN());
+        std::fill(answers.assignment[s].begin(), answers.assignment[s].end(), Truth(0));
     }
 }
 

@@ -71,9 +71,9 @@ class Search:
 
     def __init__(self, component: Component) -> None: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None) -> None:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None) -> bool:
         """
-        Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`.
+        Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.
         """
 
     def products(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, reach: numpy.typing.NDArray, count: numpy.typing.NDArray, distance: numpy.typing.NDArray, z: numpy.typing.NDArray, assignment: numpy.typing.NDArray) -> None:
@@ -101,7 +101,7 @@ class EuclideanSearch:
 
     def __init__(self, component: Component) -> None: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object) -> None:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object) -> bool:
         """
         Projects a batch: writes the arrays of an `Output`, distances and bounds squared.
         """

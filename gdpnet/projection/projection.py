@@ -57,21 +57,24 @@ class Projection:
         self._unit = unit
         self._seconds = seconds
         self._derivative = derivative
+        self._y: torch.Tensor | None = None
 
-    @cached_property
+    @property
     def y(self) -> torch.Tensor:
         """Outputs, `... x d`, in the type and on the device of the prediction.
 
         They carry gradients where a gradient was named and prediction or inputs require one.
         """
-        return self._outputs()
+        if self._y is None:  # a cached_property would take a lock
+            self._y = self._outputs()
+        return self._y
 
     def attach(self, yhat: Any, x: Any) -> None:
         """Make `y` a function of prediction and inputs in torch's graph."""
         assert self._derivative is not None
         y = self._outputs()
         solution = OperatorNode(self._rules, y, self._derivative, self._seconds)
-        self.__dict__["y"] = solution.attach(yhat, x)
+        self._y = solution.attach(yhat, x)
 
     def _outputs(self) -> torch.Tensor:
         """Outputs in memory of their own, which the caller may write into.

@@ -14,7 +14,7 @@ from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
-from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
+from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.exact.options import LOST, NODE_LIMIT, SearchOptions
@@ -91,6 +91,7 @@ class Exact(Backend):
         check_choice("Exact: tie", tie, ("first", "least_norm"))
         check_count("Exact: node_limit", node_limit)
         self.tie, self.node_limit = tie, int(node_limit)
+        self._last: tuple[Settings, SearchOptions] | None = None
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
@@ -108,6 +109,12 @@ class Exact(Backend):
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
         settings = request.settings
+        last = self._last
+        if last is None or last[0] is not settings:
+            last = self._last = settings, self._options(settings)
+        return last[1]
+
+    def _options(self, settings: Settings) -> SearchOptions:
         limit = settings.time_limit
         return SearchOptions(
             settings.weights,
@@ -139,8 +146,8 @@ class Exact(Backend):
             solved.z[:, d:],
             linearisation,
         )
-        rest = _OPEN.take(solved.status)
-        if np.count_nonzero(rest):  # in a third of the time of any()
+        rest: Array | bool = False
+        if not solved.proved:
             answer, rest = self._finish(request, answer, linearisation, started)
         if solved.unproved is not None:
             return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))

@@ -100,6 +100,7 @@ class Solved(NamedTuple):
             where there are no such outputs.
         parts: final dictionaries, one for each component (empty arrays where not asked for).
         detailed: whether they were asked for.
+        proved: whether all samples have a point that is proved nearest.
     """
 
     z: Array
@@ -112,6 +113,7 @@ class Solved(NamedTuple):
     follows: Array | None
     parts: tuple[tuple[Component, Detail], ...]
     detailed: bool
+    proved: bool
 
 
 class ExactEngine:
@@ -154,8 +156,8 @@ class ExactEngine:
             round_to_steps(self._stepping, bound)
             instance = instance._replace(bound=bound)
         if self._whole:  # nothing to take apart and put together again
-            out, detail, unproved = self._run(0, instance, yhat, options, detailed)
-            return Solved(*out, unproved, None, ((self.components[0], detail),), detailed)
+            out, detail, unproved, proved = self._run(0, instance, yhat, options, detailed)
+            return Solved(*out, unproved, None, ((self.components[0], detail),), detailed, proved)
         size, d = len(yhat), self.data.outputs
         z = np.full((size, len(self.data.columns)), np.nan)
         z[:, :d] = yhat
@@ -164,11 +166,12 @@ class ExactEngine:
         nodes = np.zeros(size, dtype=np.int64)
         unproved = np.zeros(size, dtype=np.bool_) if options.tie == "least_norm" else None
         assignment = np.zeros((size, len(self.data.booleans)), dtype=np.int8)
-        parts = []
+        parts, all_proved = [], True
         for index, component in enumerate(self.components):
-            out, detail, doubtful = self._run(
+            out, detail, doubtful, proved = self._run(
                 index, instance, yhat[:, component.outputs], options, detailed
             )
+            all_proved = all_proved and proved
             if doubtful is not None:
                 unproved |= doubtful
             z[:, component.columns] = out.z
@@ -180,7 +183,7 @@ class ExactEngine:
             parts.append((component, detail))
         return Solved(
             *(z, distance, bound, status, assignment, nodes, unproved, follows),
-            *(tuple(parts), detailed),
+            *(tuple(parts), detailed, all_proved),
         )
 
     def jacobian(
@@ -216,7 +219,7 @@ class ExactEngine:
 
     def _run(
         self, index: int, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool
-    ) -> tuple[Output, Detail, Array | None]:
+    ) -> tuple[Output, Detail, Array | None, bool]:
         component = self.components[index]
         size, n = len(yhat), len(component.columns)
         out = new_output(size, n, len(component.booleans))
@@ -237,9 +240,9 @@ class ExactEngine:
         )
         unproved = None
         if options.norm == "l2":
-            self._euclidean_of(index).project(*how)
+            proved = self._euclidean_of(index).project(*how)
         else:
-            self.searches[index].project(*how, detail)
+            proved = self.searches[index].project(*how, detail)
             if options.tie == "least_norm":
                 unproved = self._settle_ties(index, given, options, out)
         detail = _NO_DETAIL if detail is None else detail
@@ -249,7 +252,7 @@ class ExactEngine:
             out.status[shifted] = SOLVED
             out.distance[shifted] = out.bound[shifted] = away[shifted]
         if component.accepting:
-            return out, detail, unproved  # what was good enough has been accepted already
+            return out, detail, unproved, proved  # what was good enough has been accepted already
         # Whole outputs are returned whole, however near the prediction was.
         moved = np.abs(out.z[:, : yhat.shape[1]] - yhat).max(1, initial=0.0)
         near = (out.status == SOLVED) & (
@@ -259,7 +262,7 @@ class ExactEngine:
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
             out.z[near, : yhat.shape[1]] = yhat[near]
-        return out, detail, unproved
+        return out, detail, unproved, proved
 
     def _settle_ties(self, index: int, given: Share, options: SearchOptions, out: Output) -> Array:
         """Of all nearest points the one of least norm; returns where that is not proved."""
