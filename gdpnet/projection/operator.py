@@ -65,24 +65,32 @@ class _Project(torch.autograd.Function):
         ctx.save_for_backward(yhat if yhat.dtype is torch.float64 else None, x if wanted else None)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        started = time.perf_counter()
-        solution: OperatorNode = ctx.solution
-        _, x = ctx.saved_tensors
-        # In this order: there are devices without float64.
-        incoming = as_array(flat(gradient if gradient.is_cpu else gradient.cpu()))
-        found = solution.backward.vjp(incoming)
-        to_yhat = None
-        if ctx.needs_input_grad[0]:
-            to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
-            solution.backward.warn_of_zeros(incoming, found.yhat)
-        to_x = None
-        if ctx.needs_input_grad[1]:
-            to_x = _through_rows(solution.rules, x, gradient.shape[:-1], found)
-        spent = time.perf_counter() - started
-        solution.seconds["backward"] = solution.seconds.get("backward", 0.0) + spent
-        return to_yhat, to_x, None
+        # With create_graph=True a second derivative is refused when it is asked for; looking out
+        # for that takes longer than the derivative.
+        return (_backward_once if torch.is_grad_enabled() else _backward)(ctx, gradient)
+
+
+def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    started = time.perf_counter()
+    solution: OperatorNode = ctx.solution
+    _, x = ctx.saved_tensors
+    # In this order: there are devices without float64.
+    incoming = as_array(flat(gradient if gradient.is_cpu else gradient.cpu()))
+    found = solution.backward.vjp(incoming)
+    to_yhat = None
+    if ctx.needs_input_grad[0]:
+        to_yhat = _tensor(found.yhat, gradient, ctx.yhat_type)
+        solution.backward.warn_of_zeros(incoming, found.yhat)
+    to_x = None
+    if ctx.needs_input_grad[1]:
+        to_x = _through_rows(solution.rules, x, gradient.shape[:-1], found)
+    spent = time.perf_counter() - started
+    solution.seconds["backward"] = solution.seconds.get("backward", 0.0) + spent
+    return to_yhat, to_x, None
+
+
+_backward_once = once_differentiable(_backward)
 
 
 # `Function.apply` binds the arguments to the signature of `forward` before it hands them on to
