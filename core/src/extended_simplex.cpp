@@ -292,16 +292,6 @@ bool forgive(Dictionary& dic, SparseRows& rows, const Leaving& leaving, double f
     return true;
 }
 
-// Whether the rows of the basis hold with equality.
-bool is_tight(const Dictionary& dic, const SparseRows& rows) {
-    for (Index p = 0; p < dic.n; ++p) {
-        if (!is_row(dic.nonbasic[p])) continue;
-        const Index i = row_of(dic.nonbasic[p]);
-        if (std::abs(rows.excess(i, dic.value.data())) > kDrift * rows.tolerance[i]) return false;
-    }
-    return true;
-}
-
 }  // namespace
 
 Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
@@ -362,7 +352,10 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
             continue;
         }
         if (found.outcome == Test::no_candidate) {
-            if (found.violation > forgiven) return Optimisation::infeasible;
+            if (found.violation > forgiven) {
+                const bool proved = is_contradictory(dic, rows, leaving.id, leaving.target, direction);
+                return proved ? Optimisation::infeasible : Optimisation::trouble;
+            }
             if (!forgive(dic, rows, leaving, forgiven)) return Optimisation::trouble;
             continue;
         }
@@ -387,7 +380,7 @@ Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& wa
         if (attempt == 2) dic.reset_basis();
         const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch);
         if (outcome == Optimisation::optimal) {
-            if (dic.age == 0 || is_tight(dic, rows)) return outcome;
+            if (is_tight(dic, rows) && is_priced(dic, rows)) return outcome;
             if (!refactor(dic, rows)) dic.reset_basis();
         } else if (outcome != Optimisation::trouble) {
             return outcome;

@@ -60,6 +60,7 @@ constexpr Index kRefactorAge = 120;    // pivots after which the tableau is comp
 constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
 constexpr double kImplied = 1e-12;     // a bound that other rows and bounds imply within this is left out, relative
 constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
+constexpr double kPriceDrift = 1e-8;   // by which its multipliers may miss a reduced cost, relative to the largest
 }  // namespace extended
 
 // ---- the regularised program of the DNF

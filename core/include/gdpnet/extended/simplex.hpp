@@ -43,4 +43,12 @@ Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& wa
 // Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
 bool refactor(Dictionary& dictionary, const SparseRows& rows);
 
+// Whether the tight rows hold with equality, and whether multipliers and reduced costs belong together.
+bool is_tight(const Dictionary& dictionary, const SparseRows& rows);
+bool is_priced(const Dictionary& dictionary, const SparseRows& rows);
+
+// Whether rows and bounds contradict each other, as the line `alpha` of what cannot leave says: beyond tolerances.
+bool is_contradictory(const Dictionary& dictionary, const SparseRows& rows, Small leaving, double target,
+                      double direction);
+
 }  // namespace gdpnet::extended
