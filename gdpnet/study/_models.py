@@ -72,7 +72,7 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
 
     Example:
         >>> load_model("cooling").build().output_names
-        ['f', 'c']
+        ('f', 'c', 'p')
     """
     file = _find_file(Path(path))
     module = _execute(file)
