@@ -1,4 +1,5 @@
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/calls.hpp"
 #include "bind/views.hpp"
 #include "gdpnet/band/solver.hpp"
@@ -8,8 +9,8 @@ namespace nb = nanobind;
 namespace gdpnet::bind {
 
 void bind_band(nb::module_& module) {
-    nb::class_<band::Band>(module, "Band", "Products with weight of a batch; see band/products.hpp.");
-    nb::class_<band::Solver>(module, "BandSolver", "The regularised program of a component; see band/solver.hpp.")
+    unchanging<band::Band>(module, "Band", "Products with weight of a batch; see band/products.hpp.");
+    unchanging<band::Solver>(module, "BandSolver", "The regularised program of a component; see band/solver.hpp.")
         .def(
             "__init__",
             [](band::Solver* self, const Component& component, Array<const Index, 1> clause_start,

@@ -1,4 +1,5 @@
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/calls.hpp"
 #include "bind/views.hpp"
 #include "gdpnet/blocks/blocks.hpp"
@@ -46,7 +47,7 @@ blocks::Batch batch_of(const blocks::Part& part, const Indices& samples, const L
 }  // namespace
 
 void bind_blocks(nb::module_& module) {
-    nb::class_<blocks::Part>(module, "BlockPart",
+    unchanging<blocks::Part>(module, "BlockPart",
                              "The regularised program of a part with several blocks; see blocks/path.hpp.")
         .def(
             "__init__",

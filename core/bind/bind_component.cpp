@@ -1,4 +1,5 @@
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/views.hpp"
 #include "gdpnet/component.hpp"
 
@@ -17,7 +18,7 @@ Flags flags(const Bools& array) { return {array.data(), array.data() + array.ext
 }  // namespace
 
 void bind_component(nb::module_& module) {
-    nb::class_<Rows>(module, "Rows", "Rows of a component, scaled by powers of two; see component.hpp.")
+    unchanging<Rows>(module, "Rows", "Rows of a component, scaled by powers of two; see component.hpp.")
         .def(
             "__init__",
             [](Rows* self, Index outputs, Numbers lower, Numbers upper, Bools integer, Indices start, Indices column,
@@ -33,7 +34,7 @@ void bind_component(nb::module_& module) {
             nb::arg("outputs"), nb::arg("lower"), nb::arg("upper"), nb::arg("integer"), nb::arg("start"), nb::arg("column"),
             nb::arg("coefficient"), nb::arg("largest"), nb::arg("scale"), nb::arg("equality"), nb::arg("varying"),
             nb::arg("global_rows"), nb::arg("plain"));
-    nb::class_<Logic>(module, "Logic", "Booleans and clauses of a component; see component.hpp.")
+    unchanging<Logic>(module, "Logic", "Booleans and clauses of a component; see component.hpp.")
         .def(
             "__init__",
             [](Logic* self, Indices clause_start, Indices clause_literal, Indices clause_guard, Indices true_start,
@@ -46,7 +47,7 @@ void bind_component(nb::module_& module) {
             nb::arg("clause_start"), nb::arg("clause_literal"), nb::arg("clause_guard"), nb::arg("true_start"),
             nb::arg("true_row"), nb::arg("false_start"), nb::arg("false_row"), nb::arg("guarded_start"),
             nb::arg("guarded_clause"), nb::arg("tied"));
-    nb::class_<Component>(module, "Component", "Rows and clauses that can be projected by themselves.")
+    unchanging<Component>(module, "Component", "Rows and clauses that can be projected by themselves.")
         .def(nb::init<Rows, Logic>(), nb::arg("rows"), nb::arg("logic"));
 }
 

@@ -1,5 +1,6 @@
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/calls.hpp"
 #include "gdpnet/exact.hpp"
 #include "gdpnet/vertex.hpp"
@@ -92,7 +93,7 @@ void bind_exact(nb::module_& module) {
     module.attr("ACCEPTED_AS_IS") = int(Status::accepted);
     module.attr("DETERMINED") = int(ColumnState::determined);
     module.attr("ACCEPTED") = kAccepted;
-    nb::class_<Search>(module, "Search", "Searches of one component; see exact.hpp.")
+    unchanging<Search>(module, "Search", "Searches of one component; see exact.hpp.")
         .def(nb::init<Component>(), nb::arg("component"))
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),

@@ -1,4 +1,5 @@
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/calls.hpp"
 #include "bind/views.hpp"
 #include "gdpnet/extended/engine.hpp"
@@ -18,7 +19,7 @@ using Bools = Array<const bool, 1>;
 
 void bind_extended(nb::module_& module) {
     module.attr("NO_BLOCK") = int(extended::kNoBlock);
-    nb::class_<Sources>(module, "ExtendedSources", "Rows of the rules; see extended/tables.hpp.")
+    unchanging<Sources>(module, "ExtendedSources", "Rows of the rules; see extended/tables.hpp.")
         .def(
             "__init__",
             [](Sources* self, Index outputs, Numbers lower, Numbers upper, Indices start, Indices column,
@@ -29,7 +30,7 @@ void bind_extended(nb::module_& module) {
             },
             nb::arg("outputs"), nb::arg("lower"), nb::arg("upper"), nb::arg("start"), nb::arg("column"),
             nb::arg("coefficient"), nb::arg("scale"), nb::arg("equality"), nb::arg("varying"));
-    nb::class_<Tables>(module, "ExtendedTables", "Layouts as flat arrays; see extended/tables.hpp.")
+    unchanging<Tables>(module, "ExtendedTables", "Layouts as flat arrays; see extended/tables.hpp.")
         .def(
             "__init__",
             [](Tables* self, Indices layout_part, Indices part_column, Indices part_row, Indices part_global,
@@ -42,7 +43,7 @@ void bind_extended(nb::module_& module) {
             nb::arg("layout_part"), nb::arg("part_column"), nb::arg("part_row"), nb::arg("part_global"),
             nb::arg("part_block"), nb::arg("block_product"), nb::arg("product_row"), nb::arg("column"), nb::arg("row"),
             nb::arg("member"));
-    nb::class_<Engine>(module, "Extended", "CNF and partial DNF of one rule model; see extended/engine.hpp.")
+    unchanging<Engine>(module, "Extended", "CNF and partial DNF of one rule model; see extended/engine.hpp.")
         .def(
             "__init__",
             [](Engine* self, const Sources& sources, const Tables& tables, Index columns, Index rows, Index entries,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/tuples.hpp"
 #include "gdpnet/judge.hpp"
 
@@ -55,7 +56,7 @@ void judge(const Judge& self, const Indices& samples, const Array<const double, 
 }  // namespace
 
 void bind_judge(nb::module_& module) {
-    nb::class_<Judge>(module, "Judge", "Which rules hold at points, where rows alone decide; see judge.hpp.")
+    unchanging<Judge>(module, "Judge", "Which rules hold at points, where rows alone decide; see judge.hpp.")
         .def("__init__", &make, nb::arg("shared"), nb::arg("largest"), nb::arg("place"), nb::arg("equality"),
              nb::arg("boolean_rows"), nb::arg("nested_clause"), nb::arg("nested_guard"), nb::arg("nested_booleans"),
              nb::arg("rule_booleans"), nb::arg("global_rows"), nb::arg("lower"), nb::arg("upper"), nb::arg("integer"))

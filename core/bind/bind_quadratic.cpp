@@ -1,5 +1,6 @@
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/calls.hpp"
 #include "gdpnet/euclidean_search.hpp"
 #include "gdpnet/face.hpp"
@@ -91,14 +92,14 @@ void vjp_face(const Component& component, bool kinks, const Coefficients& varyin
 }  // namespace
 
 void bind_quadratic(nb::module_& module) {
-    nb::class_<LeastNorms>(module, "LeastNorm", "Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.")
+    unchanging<LeastNorms>(module, "LeastNorm", "Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.")
         .def(nb::init<Component>(), nb::arg("component"))
         .def("settle", &LeastNorms::settle, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("samples"), nb::arg("z"), nb::arg("assignment"), nb::arg("distance"),
              nb::arg("node_limit"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("chosen"), nb::arg("nodes"),
              nb::arg("ties"),
              "Moves the nearest points of some samples; writes quadratic programs and what became of each.");
-    nb::class_<EuclideanSearch>(module, "EuclideanSearch", "Euclidean projections of one component; see euclidean.hpp.")
+    unchanging<EuclideanSearch>(module, "EuclideanSearch", "Euclidean projections of one component; see euclidean.hpp.")
         .def(nb::init<Component>(), nb::arg("component"))
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "bind/bind.hpp"
+#include "bind/classes.hpp"
 #include "bind/tuples.hpp"
 #include "gdpnet/tape.hpp"
 
@@ -66,7 +67,7 @@ void bind_tape(nb::module_& module) {
     nb::list names;
     for (const char* name : kOperations) names.append(name);
     module.attr("OPERATIONS") = nb::tuple(names);
-    nb::class_<Tape>(module, "Tape", "Rules at an input, as elementary operations; see tape.hpp.")
+    unchanging<Tape>(module, "Tape", "Rules at an input, as elementary operations; see tape.hpp.")
         .def("__init__", &make, nb::arg("inputs"), nb::arg("lines"), nb::arg("bound"), nb::arg("bound_terms"),
              nb::arg("varying"), nb::arg("varying_terms"), nb::arg("clause_start"), nb::arg("clause_register"))
         .def("instantiate", &instantiate, nb::arg("x"), nb::arg("active"), nb::arg("bound"), nb::arg("varying"),

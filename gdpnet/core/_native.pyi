@@ -24,15 +24,27 @@ class Rows:
 
     def __init__(self, outputs: int, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, integer: numpy.typing.NDArray, start: numpy.typing.NDArray, column: numpy.typing.NDArray, coefficient: numpy.typing.NDArray, largest: numpy.typing.NDArray, scale: numpy.typing.NDArray, equality: numpy.typing.NDArray, varying: numpy.typing.NDArray, global_rows: numpy.typing.NDArray, plain: bool) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
 class Logic:
     """Booleans and clauses of a component; see component.hpp."""
 
     def __init__(self, clause_start: numpy.typing.NDArray, clause_literal: numpy.typing.NDArray, clause_guard: numpy.typing.NDArray, true_start: numpy.typing.NDArray, true_row: numpy.typing.NDArray, false_start: numpy.typing.NDArray, false_row: numpy.typing.NDArray, guarded_start: numpy.typing.NDArray, guarded_clause: numpy.typing.NDArray, tied: numpy.typing.NDArray) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
 class Component:
     """Rows and clauses that can be projected by themselves."""
 
     def __init__(self, rows: Rows, logic: Logic) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
 OPERATIONS: tuple = ...
 
@@ -41,6 +53,10 @@ class Tape:
 
     def __init__(self, inputs: int, lines: object, bound: numpy.typing.NDArray, bound_terms: object, varying: numpy.typing.NDArray, varying_terms: object, clause_start: numpy.typing.NDArray, clause_register: numpy.typing.NDArray) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
     def instantiate(self, x: numpy.typing.NDArray, active: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray) -> bool:
         """Writes the rules of a batch; whether all numbers are finite."""
 
@@ -48,6 +64,10 @@ class Judge:
     """Which rules hold at points, where rows alone decide; see judge.hpp."""
 
     def __init__(self, shared: numpy.typing.NDArray, largest: numpy.typing.NDArray, place: numpy.typing.NDArray, equality: numpy.typing.NDArray, boolean_rows: object, nested_clause: numpy.typing.NDArray, nested_guard: numpy.typing.NDArray, nested_booleans: object, rule_booleans: object, global_rows: numpy.typing.NDArray, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, integer: numpy.typing.NDArray) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
     def judge(self, samples: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, active: numpy.typing.NDArray, rule_active: numpy.typing.NDArray, y: numpy.typing.NDArray, tolerance: float, assignment: numpy.typing.NDArray, violation: numpy.typing.NDArray, holds: numpy.typing.NDArray) -> None:
         """Writes what holds and by how much rules are violated."""
@@ -71,6 +91,10 @@ class Search:
 
     def __init__(self, component: Component) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
     def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None) -> bool:
         """
         Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.
@@ -91,6 +115,10 @@ class LeastNorm:
 
     def __init__(self, component: Component) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
     def settle(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, samples: numpy.typing.NDArray, z: numpy.typing.NDArray, assignment: numpy.typing.NDArray, distance: numpy.typing.NDArray, node_limit: int, time_limit: float, threads: int, chosen: bool, nodes: numpy.typing.NDArray, ties: numpy.typing.NDArray) -> None:
         """
         Moves the nearest points of some samples; writes quadratic programs and what became of each.
@@ -100,6 +128,10 @@ class EuclideanSearch:
     """Euclidean projections of one component; see euclidean.hpp."""
 
     def __init__(self, component: Component) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
     def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object) -> bool:
         """
@@ -120,15 +152,27 @@ class ExtendedSources:
 
     def __init__(self, outputs: int, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, start: numpy.typing.NDArray, column: numpy.typing.NDArray, coefficient: numpy.typing.NDArray, scale: numpy.typing.NDArray, equality: numpy.typing.NDArray, varying: numpy.typing.NDArray) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
 class ExtendedTables:
     """Layouts as flat arrays; see extended/tables.hpp."""
 
     def __init__(self, layout_part: numpy.typing.NDArray, part_column: numpy.typing.NDArray, part_row: numpy.typing.NDArray, part_global: numpy.typing.NDArray, part_block: numpy.typing.NDArray, block_product: numpy.typing.NDArray, product_row: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, member: numpy.typing.NDArray) -> None: ...
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
 class Extended:
     """CNF and partial DNF of one rule model; see extended/engine.hpp."""
 
     def __init__(self, sources: ExtendedSources, tables: ExtendedTables, columns: int, rows: int, entries: int, blocks: int, products: int) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
     def solve(self, arg0: numpy.typing.NDArray, arg1: numpy.typing.NDArray, arg2: numpy.typing.NDArray, arg3: numpy.typing.NDArray, arg4: numpy.typing.NDArray, arg5: float, arg6: int, arg7: bool, arg8: numpy.typing.NDArray, arg9: numpy.typing.NDArray, arg10: numpy.typing.NDArray, arg11: numpy.typing.NDArray, arg12: numpy.typing.NDArray, arg13: numpy.typing.NDArray, arg14: numpy.typing.NDArray, arg15: numpy.typing.NDArray, arg16: numpy.typing.NDArray, arg17: numpy.typing.NDArray, arg18: numpy.typing.NDArray, /) -> None:
         """
@@ -143,10 +187,18 @@ class Extended:
 class Band:
     """Products with weight of a batch; see band/products.hpp."""
 
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
 class BandSolver:
     """The regularised program of a component; see band/solver.hpp."""
 
     def __init__(self, component: Component, clause_start: numpy.typing.NDArray, option_start: numpy.typing.NDArray, literal: numpy.typing.NDArray, proposition: numpy.typing.NDArray) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
     def solve(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, nearest: numpy.typing.NDArray, assignment: numpy.typing.NDArray, eps: float, cap: int, threads: int, chosen: bool, time_limit: float, status: numpy.typing.NDArray, y: numpy.typing.NDArray, value: numpy.typing.NDArray, products: numpy.typing.NDArray, capped: numpy.typing.NDArray) -> Band:
         """
@@ -162,6 +214,10 @@ class BlockPart:
     """
 
     def __init__(self, outputs: int, auxiliaries: int, columns: numpy.typing.NDArray, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, source: numpy.typing.NDArray, varying: numpy.typing.NDArray, shared: numpy.typing.NDArray, first_copy: numpy.typing.NDArray, first_place: numpy.typing.NDArray, row: numpy.typing.NDArray, equality: numpy.typing.NDArray, start: numpy.typing.NDArray, entry: numpy.typing.NDArray) -> None: ...
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
 
     @property
     def path_width(self) -> int:

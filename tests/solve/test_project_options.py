@@ -299,7 +299,7 @@ def test_time_limit_without_time_is_told(name: str) -> None:
     ("options", "told"),
     [
         ({"relaxation": "hull"}, "relaxation: expected 'dnf', 'cnf'"),
-        ({"norm": "l2"}, r"norm: solver Exact\(\) knows 'l1', got 'l2'"),
+        ({"norm": "l3"}, r"norm: solver Exact\(\) knows 'l1', 'l2', got 'l3'"),
         ({"solver": "cplex"}, "solver: expected one of"),
         ({"on_conflict": "ignore"}, "on_conflict: expected one of 'pass', 'raise', 'nearest'"),
         ({"on_invalid": "skip"}, "on_invalid: expected one of 'raise', 'mark'"),

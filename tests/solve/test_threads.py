@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import pyomo.environ as pyo
 import pytest
@@ -13,6 +14,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import threads
 from gdpnet.lp.clock import BESIDE
+from gdpnet.solve.exact.backend import engine_of
 
 
 @pytest.fixture
@@ -50,9 +52,31 @@ def test_the_mask_of_this_process() -> None:
     assert threads.cores() == len(before)
 
 
-@pytest.mark.parametrize(
-    ("solver", "relaxation"), [("exact", "dnf"), ("milp", "dnf"), ("highs", "cnf")]
-)
+def test_the_core_is_told(settings, monkeypatch) -> None:
+    """How many threads a search may use, and whether somebody asked for that number."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.gap = Disjunction(expr=[[m.y <= 3], [m.y >= 7]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    told = []
+
+    class Search:
+        def project(self, *arguments: Any) -> bool:
+            told.append(arguments[9:11])
+            return search.project(*arguments)
+
+    engine = engine_of(rules)
+    search, engine.searches = engine.searches[0], [Search()]
+    yhat = torch.linspace(3.5, 6.5, 130, dtype=torch.float64).reshape(-1, 1)
+    settings(1, 96)
+    gdpnet.project(rules, yhat)
+    gdpnet.project(rules, yhat, threads=2)
+    settings(8, 3)
+    gdpnet.project(rules, yhat)
+    assert told == [(1, False), (2, True), (3, False)]
+
+
+@pytest.mark.parametrize(("solver", "relaxation"), [("milp", "dnf"), ("highs", "cnf")])
 def test_every_solver_asks(settings, monkeypatch, solver, relaxation) -> None:
     """With a mask of one core nobody starts a thread, however many cores there are."""
     settings(1, 96)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,6 +128,9 @@ class Component:
     def outputs(self) -> Array:
         """Its outputs."""
         return self.columns[: self.prepared.outputs]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "native"}
 
     @cached_property
     def native(self) -> core.Component:

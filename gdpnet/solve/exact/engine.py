@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,6 +139,12 @@ class ExactEngine:
         self.searches = [core.Search(component.native) for component in self.components]
         self._ties: dict[int, core.LeastNorm] = {}
         self._euclidean: dict[int, core.EuclideanSearch] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactEngine, (self.rules,)
+
+    def __deepcopy__(self, memo: Any) -> ExactEngine:
+        return self  # nothing in it ever changes
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
