@@ -19,5 +19,13 @@ def test_every_header_has_its_part() -> None:
 
 def test_files_that_it_names_exist() -> None:
     for name in re.findall(r"`([\w/]+\.(?:[ch]pp|py))`", PAGE):
-        places = (CORE, HEADERS, CORE / "src", CORE / "bind", CORE / "tests", CORE / "tools")
+        places = (
+            CORE.parent,
+            CORE,
+            HEADERS,
+            CORE / "src",
+            CORE / "bind",
+            CORE / "tests",
+            CORE / "tools",
+        )
         assert any((folder / name).is_file() for folder in places), name
