@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -205,10 +206,15 @@ def test_a_solver_that_does_not_look_at_its_clock_is_left_behind_once(
 
 def test_an_interruption_leaves_the_clock_that_all_share_alone() -> None:
     release = threading.Event()
-    # Ctrl-C, as it reaches a thread that waits for a solver.
-    threading.Timer(0.3, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        run_beside(release.wait, release.set, UNLIMITED)
+    # Started in the background, a process ignores Ctrl-C, and nothing would ever interrupt this.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        # Ctrl-C, as it reaches a thread that waits for a solver.
+        threading.Timer(0.3, _thread.interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            run_beside(release.wait, release.set, UNLIMITED)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not UNLIMITED.over
     assert run_beside(lambda: None, lambda: None, UNLIMITED)
 
