@@ -200,10 +200,9 @@ def stamp(packages: tuple[str, ...] = (), load: list[float] | None = None) -> di
         "cores": os.cpu_count(),
         "variant": core_variant(),
         "load": [round(x, 2) for x in load or os.getloadavg()],
-        "command": shlex.join(
-            [Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)]
-        ),
-    }  # fmt: skip
+        # Where things lie on the machine is nobody's business.
+        "command": shlex.join([Path(a).name if "/" in a else a for a in sys.argv]),
+    }
 
 
 def commit(tree: Path = ROOT) -> str | None:
