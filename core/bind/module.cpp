@@ -1,11 +1,7 @@
-// The compiled core as a Python module. One source, several variants: see CMakeLists.txt.
+// The compiled core as a Python module.
 #include "bind/bind.hpp"
 
-#ifndef GDPNET_MODULE
-#define GDPNET_MODULE _native
-#endif
-
-NB_MODULE(GDPNET_MODULE, module) {
+NB_MODULE(_native, module) {
     using namespace gdpnet::bind;
     module.doc() = "The compiled core of gdpnet: arrays in, arrays out.";
     // Rules that live as long as the process keep their part of the core; that is no leak.

@@ -30,12 +30,7 @@ void Euclidean::begin(Index node_limit) {
 }
 
 double Euclidean::lower_bound(Stack& stack) const {
-    double lower = value;
-    for (Index level = 0; level < stack.depth; ++level) {
-        const Frame& frame = stack.frame(level);
-        if (frame.next < frame.children) lower = std::min(lower, stack.children(level).bound[frame.next]);
-    }
-    return std::max(lower, 0.0);
+    return std::max(std::min(value, stack.least_open()), 0.0);
 }
 
 Verdict Euclidean::settle(const Effort&) {

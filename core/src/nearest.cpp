@@ -25,12 +25,7 @@ void Nearest::begin(Index node_limit) {
 }
 
 double Nearest::lower_bound(Stack& stack) const {
-    double lower = distance;
-    for (Index level = 0; level < stack.depth; ++level) {
-        const Frame& frame = stack.frame(level);
-        if (frame.next < frame.children) lower = std::min(lower, stack.children(level).bound[frame.next]);
-    }
-    return lower;
+    return std::min(distance, stack.least_open());
 }
 
 Verdict Nearest::settle(const Effort&) {

@@ -15,15 +15,19 @@
 //
 // A Visitor knows what is looked for. It holds the node and the assignment, and has
 //     Verdict settle(const Effort&)        solves the node, decides what is forced, keeps a leaf;
-//     void open(Frame&, const Children&)          after Verdict::branch: the children, in the order they are to be tried
-//     bool wants(const Frame&, const Children&)   whether the frame's next child is worth opening; asked only while there is one
-//     bool apply(Frame&, const Children&)         goes to the child `frame.next - 1` of the node just restored; false on contradiction
+//     void open(Frame&, const Children&)   after Verdict::branch: the children, in the order they are to be tried
+//     bool wants(const Frame&, const Children&)
+//                                          whether the frame's next child is worth opening; asked only while there is one
+//     bool apply(Frame&, const Children&)  goes to the child `frame.next - 1` of the node just restored; false on
+//                                          contradiction
 //     void close(const Frame&)             a frame is left for good
 //     bool exhausted(const Effort&)        whether the search has to end before the next child
 //     bool troubled()                      a node could not be settled; false ends the search
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <limits>
 #include <vector>
 
 #include "gdpnet/assignment.hpp"
@@ -84,6 +88,16 @@ public:
     Children children(Index level) {
         const auto width = std::size_t(width_);
         return {{literals_.data() + level * width_, width}, {bounds_.data() + level * width_, width}};
+    }
+
+    // The least bound of children that have not been opened, of frames whose children are in order of their bounds.
+    double least_open() {
+        double least = std::numeric_limits<double>::infinity();
+        for (Index level = 0; level < depth; ++level) {
+            const Frame& open = frame(level);
+            if (open.next < open.children) least = std::min(least, children(level).bound[open.next]);
+        }
+        return least;
     }
 
     // Room for one more level; deep searches are few, so it is made when first reached.
