@@ -2,6 +2,7 @@
 
     z = (outputs, auxiliaries)            columns
     a(x) z <= b(x)  or  a(x) z == b(x)    rows
+    a(x) z + curves(z; x) <= b(x)         rows that are convex, and not linear
     Boolean                               an indicator: its rows hold when it is true
     Clause                                at least one of its literals is true
     Rule                                  a clause that is a column of the masks
@@ -41,6 +42,24 @@ class Role(StrEnum):
     """An upper bound of a Var that depends on the inputs: `1 * column <= bound(x)`."""
     LINK = "link"
     """Gives the binary Var of a boolean its value: `column == 1`, or `column == 0`."""
+    ARGUMENT = "argument"
+    """No constraint: `a(x) z - b(x)` is the argument of a curve. Nothing enforces it."""
+
+
+class Shape(StrEnum):
+    """A convex function of one argument t, or of several."""
+
+    SQUARES = "squares"
+    """The sum of t_i^2."""
+    NORM = "norm"
+    """The root of the sum of t_i^2."""
+    EXP = "exp"
+    """exp(t)."""
+    LOG = "log"
+    """-log(t), for t > 0."""
+    POWER = "power"
+    """t^p: for p >= 1 and t >= 0 (for even whole p any t), for p < 0 and t > 0; -t^p for
+    0 < p < 1 and t >= 0."""
 
 
 class Kind(StrEnum):
@@ -79,6 +98,25 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """`weight * shape(arguments)`, convex in z for every x.
+
+    What depends on the inputs stands in the arguments: `w(x) t^2` is the square of `sqrt(w(x)) t`.
+
+    Attributes:
+        shape: which function.
+        weight: its factor, a positive number.
+        arguments: rows (`Role.ARGUMENT`) whose `a(x) z - b(x)` are its arguments.
+        exponent: of `POWER`.
+    """
+
+    shape: Shape
+    weight: float
+    arguments: tuple[int, ...]
+    exponent: float = 2.0
+
+
+@dataclass(frozen=True)
 class Row:
     """`sum(coefficient * column) <= bound`, or `==`.
 
@@ -89,6 +127,7 @@ class Row:
         equality: `==` instead of `<=`.
         role: what it is for.
         source: the same number for all rows of one Constraint, -1 for a row of none.
+        curves: convex functions that stand beside the terms on the left; never in an equality.
     """
 
     name: str
@@ -97,6 +136,7 @@ class Row:
     equality: bool = False
     role: Role = Role.CONSTRAINT
     source: int = -1
+    curves: tuple[Curve, ...] = ()
 
     @property
     def is_bound(self) -> bool:
