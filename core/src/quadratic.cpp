@@ -7,12 +7,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Quadratic::Quadratic(const Rows& rows)
     : n(rows.columns()),
       m(rows.count()),
