@@ -179,7 +179,7 @@ def test_obstacles_in_nested_disjuncts() -> None:
     m = two()
     m.on, m.off = Disjunct(), Disjunct()
     m.on.square = pyo.Constraint(expr=m.y[0] ** 2 >= 2)
-    m.on.inner = Disjunction(expr=[[m.y[1] ** 2 <= 2], [m.y[1] >= 3]])
+    m.on.inner = Disjunction(expr=[[m.y[1] ** 2 >= 2], [m.y[1] >= 3]])
     m.outer = Disjunction(expr=[m.on, m.off])
     m.logic = pyo.LogicalConstraint(expr=pyo.atleast(1.5, m.on.indicator_var))
     found = agree(m, [m.y])
