@@ -195,6 +195,7 @@ class Projector:
         self.backend = _backend(solver, relaxation, plan)
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
+        self.backend.refuse_rows(rules)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
@@ -215,6 +216,7 @@ class Projector:
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
             self.sensitivity.refuse_norm(norm)
+            self.sensitivity.refuse_rows(rules)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)
