@@ -74,7 +74,7 @@ void vjp_face(const Component& component, bool kinks, const Coefficients& varyin
     const Index size = z.extent(0), n = rows.columns(), k = Index(rows.varying.size());
     const auto is = [&](const auto& array, Index width) { return array.extent(0) == size && array.extent(1) == width; };
     const auto varies = [&](const auto& array) { return is(array, k) && (k == 0 || array.extent(2) == n); };
-    expect(is(z, n) && is(gradient, n) && is(bound, rows.count()) && is(to_bound, rows.count()) &&
+    expect(is(z, n) && is(gradient, n) && is(bound, rows.given()) && is(to_bound, rows.given()) &&
                is(yhat, rows.outputs) && is(to_yhat, rows.outputs) && is(assignment, component.logic.booleans()) &&
                weights.extent(0) == rows.outputs && varies(varying) && varies(to_varying),
            "vjp_face: arrays of the batch's size");
