@@ -30,7 +30,7 @@ def smallest_row(rules: Rules) -> float:
     sizes = [
         max(abs(a.number) for a in (row.bound, *(a for _, a in row.terms)))
         for row in rules.data.rows
-        if all(a.is_number for _, a in row.terms) and row.role is not Role.ARGUMENT
+        if row.role is not Role.ARGUMENT and all(a.is_number for _, a in row.terms)
     ]
     return min([1.0, *(size for size in sizes if size > 0.0)])
 
