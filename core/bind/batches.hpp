@@ -50,11 +50,4 @@ struct AnswerArrays {
     }
 };
 
-// Whether all samples have a point that is proved nearest.
-inline bool all_proved(const Answers& answers) {
-    for (const auto status : answers.status)
-        if (status != std::int8_t(Status::solved) && status != std::int8_t(Status::accepted)) return false;
-    return true;
-}
-
 }  // namespace gdpnet::bind

@@ -22,6 +22,12 @@ void pass_through(const Dictionaries& dictionaries, Index s) {
 
 }  // namespace
 
+bool all_proved(const Answers& answers) {
+    for (const auto status : answers.status)
+        if (status != std::int8_t(Status::solved) && status != std::int8_t(Status::accepted)) return false;
+    return true;
+}
+
 void Search::project(const Batch& batch, const Limits& limits, const Answers& answers, const Dictionaries* dictionaries,
                      Threads threads, Call& call) {
     over_samples(batch.size(), threads, call, [&](Watch& watch, Index first, Index last) {

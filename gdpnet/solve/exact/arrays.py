@@ -146,6 +146,15 @@ class Component:
         """Whether predictions that are good enough are accepted before any search."""
         return self.prepared.plain and not self.nested
 
+    def ordinary(self, clauses: int) -> bool:
+        """Whether its answers are those of the rules, and need nothing before or after the search.
+
+        Args:
+            clauses: of the rules.
+        """
+        alone = len(self.clauses) == clauses and not self.decided
+        return alone and self.accepting and not self.discrete
+
     @cached_property
     def discrete(self) -> bool:
         """Whether an output must be whole."""

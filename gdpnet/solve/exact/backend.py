@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
@@ -131,36 +130,27 @@ class Exact(Backend):
         """Project a flat batch."""
         started = time.monotonic()
         linearisation = self.search(request)
-        engine, instance = linearisation.engine, linearisation.instance
-        solved, d = linearisation.solved, request.yhat.shape[1]
-        finished = np.ones(len(solved.z), np.int8)
-        answer = Answer(
-            solved.z[:, :d],
-            _STATUS.take(solved.status),
-            solved.distance,
-            solved.assignment,
-            instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
-            solved.nodes,
-            finished,
-            _SOLVERS,
-            solved.z[:, d:],
-            linearisation,
-        )
+        found = ExactAnswer(request, linearisation)
+        answer: Answer = found
         rest: Array | bool = False
-        if not solved.proved:
-            answer, rest = self._finish(request, answer, linearisation, started)
-        if solved.unproved is not None:
-            return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))
+        if not found.proved:
+            answer, rest = self._finish(request, found, linearisation, started)
+        if self.tie != "first":
+            unproved = linearisation.solved.unproved
+            assert unproved is not None
+            answer = answer.noting(least_norm=~(unproved | rest | request.invalid))
         return answer
 
     def search(self, request: Request) -> ExactLinearisation:
         """What the engine finds by itself, whatever it leaves open."""
         options, engine = self.options(request), request.rules.cache[_new_engine]
-        instance = Instance.of(request.rules, request.x)
-        if not instance.finite:
-            request.clear_unusable(request.rules, instance)
-        solved = engine.project(instance, request.yhat, options, request.settings.linearise)
-        return ExactLinearisation(engine, instance, request.yhat, options, solved)
+        yhat, detailed = request.yhat, request.settings.linearise
+        found = engine.find(request.x, yhat, options, detailed)
+        if found is not None:
+            return ExactLinearisation(engine, yhat, options, found=found)
+        instance = request.evaluate()
+        solved = engine.project(instance, yhat, options, detailed)
+        return ExactLinearisation(engine, yhat, options, solved=(instance, solved))
 
     def _finish(
         self, request: Request, answer: Answer, linearisation: ExactLinearisation, started: float
@@ -179,7 +169,7 @@ class Exact(Backend):
         if not rest.any():
             return answer, rest
         left_open = rest.copy()
-        answer = answer._replace(y=np.where(rest[:, None], yhat, answer.y))
+        answer = answer.replace(y=np.where(rest[:, None], yhat, answer.y))
         conflict = (answer.status == Status.CONFLICT) & ~invalid
         rest &= ~(conflict | invalid)
         search = linearisation.search
@@ -211,6 +201,47 @@ class Exact(Backend):
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         return answer, left_open
+
+
+class ExactAnswer(Answer):
+    """What the engine found; all but y is made when it is first asked for.
+
+    Args:
+        request: the batch.
+        linearisation: what was found.
+    """
+
+    __slots__ = ("looked_at", "proved")
+
+    def __init__(self, request: Request, linearisation: ExactLinearisation) -> None:
+        self.linearisation, self.looked_at = linearisation, False
+        found = linearisation.found
+        if found is None:
+            self.proved, z = linearisation.solved.proved, linearisation.solved.z
+        else:
+            self.proved, z = found[0].proved, found[1]
+        d = request.yhat.shape[1]
+        self.y = z if z.shape[1] == d else z[:, :d]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of no answer; copy and pickle ask for such
+            raise AttributeError(name)
+        linearisation, self.looked_at = self.linearisation, True
+        assert isinstance(linearisation, ExactLinearisation)
+        engine, solved = linearisation.engine, linearisation.solved
+        active = linearisation.instance.active
+        self.status = _STATUS.take(solved.status)
+        self.value, self.assignment, self.nodes = solved.distance, solved.assignment, solved.nodes
+        self.active = active if engine.all_rules else active[:, engine.rule_clauses]
+        self.solver, self.solvers = np.ones(len(solved.z), np.int8), _SOLVERS
+        self.auxiliaries = solved.z[:, self.y.shape[1] :]
+        self.notes = {}
+        return object.__getattribute__(self, name)
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether every sample is projected, or was right as it was."""
+        return super().ordinary if self.looked_at else self.proved
 
 
 def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:
