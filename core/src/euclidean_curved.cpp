@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <cstdio>
+#include <cstdlib>
 
 #include "gdpnet/euclidean_node.hpp"
 #include "gdpnet/tolerances.hpp"
@@ -85,35 +87,46 @@ Index EuclideanNode::add_cut(Index c, const double* z) {
     return i;
 }
 
-bool EuclideanNode::has_active_cuts() const {
+// Which curved rows have active cuts.
+void EuclideanNode::note_active_cuts() {
+    std::fill(presses_.begin(), presses_.end(), std::uint8_t(0));
     for (Index k = 0; k < q.active_count; ++k)
-        if (q.active[k] < q.m && cuts_.is_cut(q.active[k])) return true;
-    return false;
+        if (q.active[k] < q.m && cuts_.is_cut(q.active[k])) presses_[cuts_.owner(q.active[k])] = 1;
+}
+
+bool EuclideanNode::has_active_cuts() const {
+    return std::find(presses_.begin(), presses_.end(), std::uint8_t(1)) != presses_.end();
+}
+
+// Cuts the enforced rows at z that do not hold there, those with active cuts or the others. False if nothing came of it.
+bool EuclideanNode::add_cuts(bool active) {
+    bool deeper = false;
+    for (Index k = 0; k < bend_.count; ++k) {
+        const Index c = bent_[k];
+        if (presses_[c] != active) continue;
+        if (cuts_.curved.excess(sample_, c, units.z.data()) <= kFineCut * sample_.row[rows.curves.row[c]].tolerance) continue;
+        const Index i = add_cut(c, units.z.data());
+        deeper = deeper || (i >= 0 && q.excess(i) > q.tolerance[i]);
+    }
+    return deeper;
 }
 
 Outcome EuclideanNode::minimise_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * q.n;
-    bool installed = false;
     for (Index round = 0; round < rounds; ++round) {
         const Outcome outcome = q.minimise(cutoff);
+        if (getenv("DBG")) {units.read_point(q); fprintf(stderr,"round %ld outcome %d bound %.15g active %ld:", (long)round,(int)outcome,q.bound_value(),(long)q.active_count); for(Index k=0;k<q.active_count;++k) fprintf(stderr," %ld(%.3g)",(long)q.active[k],q.multiplier[k]); for (Index k = 0; k < bend_.count; ++k) fprintf(stderr," g%ld=%.3g",(long)bent_[k],cuts_.curved.excess(sample_, bent_[k], units.z.data())); fprintf(stderr," x"); for(Index j=0;j<q.n;++j) fprintf(stderr," %.12g",q.x[j]); fprintf(stderr,"\n");}
         if (outcome != Outcome::optimal) return outcome;
         units.read_point(q);
+        note_active_cuts();
+        // Rows that nothing speaks for yet come first: before that it is not known what is active.
+        if (add_cuts(false)) continue;
         const bool fine = curved_rows_hold(kFineCut);
-        const bool active = has_active_cuts();
-        if (fine && (!active || (installed && still_there()))) return Outcome::optimal;
-        if (active && polish()) {
-            installed = true;
-            continue;
-        }
+        const bool settled = has_active_cuts() ? still_there() : true;
+        if (fine && settled) return Outcome::optimal;
+        if (!settled && polish()) continue;
         if (fine) return Outcome::optimal;
-        bool deeper = false;
-        for (Index k = 0; k < bend_.count; ++k) {
-            const Index c = bent_[k], row = rows.curves.row[c];
-            if (cuts_.curved.excess(sample_, c, units.z.data()) <= kFineCut * sample_.row[row].tolerance) continue;
-            const Index i = add_cut(c, units.z.data());
-            deeper = deeper || (i >= 0 && q.excess(i) > q.tolerance[i]);
-        }
-        if (!deeper) return curved_rows_hold(1.0) ? Outcome::optimal : Outcome::trouble;
+        if (!add_cuts(true)) break;
     }
     return curved_rows_hold(1.0) ? Outcome::optimal : Outcome::trouble;
 }
@@ -121,7 +134,7 @@ Outcome EuclideanNode::minimise_curved(double cutoff) {
 // Whether the program's point is where Newton's method had put it.
 bool EuclideanNode::still_there() const {
     for (Index j = 0; j < q.n; ++j)
-        if (!(std::abs(q.x[j] - polish_.x[j]) <= kSamePolished * std::max(1.0, std::abs(q.x[j])))) return false;
+        if (!(std::abs(q.x[j] - polished_[j]) <= kSamePolished * std::max(1.0, std::abs(q.x[j])))) return false;
     return true;
 }
 
@@ -132,7 +145,8 @@ bool EuclideanNode::still_there() const {
 bool EuclideanNode::polish() {
     list_active();
     q.effort += 20 * q.n * q.n;
-    if (!polish_.run(sample_, cuts_.curved)) return false;
+    if (!polish_.run(sample_, cuts_.curved)) {if (getenv("DBG")) fprintf(stderr,"  newton fails\n"); return false;}
+    if (getenv("DBG")) {fprintf(stderr,"  newton x"); for(Index j=0;j<q.n;++j) fprintf(stderr," %.12g",polish_.x[j]); for (Index k=0;k<polish_.curved();++k) fprintf(stderr," mu%ld %.6g",(long)polish_.place(k),polish_.curved_multiplier(k)); fprintf(stderr," signs %d\n",(int)signs_are_right());}
     if (signs_are_right()) return install();
     return false;
 }
@@ -204,7 +218,7 @@ bool EuclideanNode::install() {
         if (q.costly[j]) value += 0.5 * q.curvature[j] * (polish_.x[j] - q.centre[j]) * (polish_.x[j] - q.centre[j]);
     if (!(value >= q.bound_value() * (1.0 - kSameDistance) - kSameDistanceFloor)) return false;
     q.release();
-    q.x = polish_.x;
+    q.x = polished_ = polish_.x;
     for (Index k = 0; k < polish_.rows(); ++k) {
         const auto [code, orientation] = kept_rows_[k];
         const double multiplier = polish_.row_multiplier(k);

@@ -21,6 +21,8 @@ EuclideanNode::EuclideanNode(Sample& sample)
       is_bent_(sample.rows.curves.row.size(), 0),
       push_(sample.rows.curves.row.size() * sample.rows.lower.size()),
       tangent_(sample.rows.lower.size()),
+      polished_(sample.rows.lower.size()),
+      presses_(sample.rows.curves.row.size(), 0),
       yhat_(sample.rows.outputs),
       weight_(sample.rows.outputs),
       violation_(sample.rows.equality.size()) {
@@ -37,6 +39,7 @@ bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weight
     for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
     cuts_.begin();
     go_back(Bend());
+    std::fill(polished_.begin(), polished_.end(), std::numeric_limits<double>::quiet_NaN());
     choose_units();
     units.convert_rows(q);
     touch();

@@ -97,7 +97,9 @@ private:
     void go_back(const Bend& kept);
     Outcome minimise_curved(double cutoff);
     Index add_cut(Index c, const double* z);
+    void note_active_cuts();
     bool has_active_cuts() const;
+    bool add_cuts(bool active);
     bool still_there() const;
     bool polish();
     void list_active();
@@ -114,7 +116,9 @@ private:
     Bend bend_, bend_aside_;
     std::vector<Bend> bends_;   // by level
     std::vector<double> push_;  // (curved rows, n): what active cuts press
-    std::vector<double> tangent_;  // (n,)
+    std::vector<double> tangent_;   // (n,)
+    std::vector<double> polished_;  // (n,): where Newton's method ended last
+    Flags presses_;                 // by curved row: whether one of its cuts is active
     std::vector<std::pair<Index, double>> kept_rows_;  // codes and orientations of active rows that are no cuts
     bool auxiliaries_ = false;  // whether some column has no cost
     std::vector<double> yhat_, weight_;

@@ -153,7 +153,7 @@ class Component:
             clauses: of the rules.
         """
         alone = len(self.clauses) == clauses and not self.decided
-        return alone and self.accepting and not self.discrete
+        return alone and self.accepting and not self.discrete and self.prepared.curves is None
 
     @cached_property
     def discrete(self) -> bool:

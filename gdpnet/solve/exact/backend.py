@@ -81,7 +81,7 @@ class Exact(Backend):
     """
 
     capabilities = Capabilities(
-        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True
+        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True, convex=True
     )
     name = "exact"
     description = "the exact engine searches it without writing it down"
