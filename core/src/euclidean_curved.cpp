@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <cstdio>
-#include <cstdlib>
 
 #include "gdpnet/euclidean_node.hpp"
 #include "gdpnet/tolerances.hpp"
@@ -83,6 +81,7 @@ Index EuclideanNode::add_cut(Index c, const double* z) {
     for (Index e = q.start[i]; e < q.start[i + 1]; ++e) units.coefficient[e] = sample_.entry[e].coefficient;
     units.rhs[i] = sample_.row[i].rhs;
     units.convert_row(q, i);
+    q.tolerance[i] *= kFinerCut;
     q.enforce(i);
     return i;
 }
@@ -113,20 +112,23 @@ bool EuclideanNode::add_cuts(bool active) {
 
 Outcome EuclideanNode::minimise_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * q.n;
+    bool cut = false;
     for (Index round = 0; round < rounds; ++round) {
         const Outcome outcome = q.minimise(cutoff);
-        if (getenv("DBG")) {units.read_point(q); fprintf(stderr,"round %ld outcome %d bound %.15g active %ld:", (long)round,(int)outcome,q.bound_value(),(long)q.active_count); for(Index k=0;k<q.active_count;++k) fprintf(stderr," %ld(%.3g)",(long)q.active[k],q.multiplier[k]); for (Index k = 0; k < bend_.count; ++k) fprintf(stderr," g%ld=%.3g",(long)bent_[k],cuts_.curved.excess(sample_, bent_[k], units.z.data())); fprintf(stderr," x"); for(Index j=0;j<q.n;++j) fprintf(stderr," %.12g",q.x[j]); fprintf(stderr,"\n");}
         if (outcome != Outcome::optimal) return outcome;
         units.read_point(q);
         note_active_cuts();
+        if (cut && units.z == last_) break;  // what is left is rounding
+        last_ = units.z;
+        cut = false;
         // Rows that nothing speaks for yet come first: before that it is not known what is active.
-        if (add_cuts(false)) continue;
+        if ((cut = add_cuts(false))) continue;
         const bool fine = curved_rows_hold(kFineCut);
         const bool settled = has_active_cuts() ? still_there() : true;
         if (fine && settled) return Outcome::optimal;
         if (!settled && polish()) continue;
         if (fine) return Outcome::optimal;
-        if (!add_cuts(true)) break;
+        if (!(cut = add_cuts(true))) break;
     }
     return curved_rows_hold(1.0) ? Outcome::optimal : Outcome::trouble;
 }
@@ -145,8 +147,7 @@ bool EuclideanNode::still_there() const {
 bool EuclideanNode::polish() {
     list_active();
     q.effort += 20 * q.n * q.n;
-    if (!polish_.run(sample_, cuts_.curved)) {if (getenv("DBG")) fprintf(stderr,"  newton fails\n"); return false;}
-    if (getenv("DBG")) {fprintf(stderr,"  newton x"); for(Index j=0;j<q.n;++j) fprintf(stderr," %.12g",polish_.x[j]); for (Index k=0;k<polish_.curved();++k) fprintf(stderr," mu%ld %.6g",(long)polish_.place(k),polish_.curved_multiplier(k)); fprintf(stderr," signs %d\n",(int)signs_are_right());}
+    if (!polish_.run(sample_, cuts_.curved)) return false;
     if (signs_are_right()) return install();
     return false;
 }

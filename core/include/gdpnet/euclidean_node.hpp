@@ -118,6 +118,7 @@ private:
     std::vector<double> push_;  // (curved rows, n): what active cuts press
     std::vector<double> tangent_;   // (n,)
     std::vector<double> polished_;  // (n,): where Newton's method ended last
+    std::vector<double> last_;      // (n,): the point of the round before
     Flags presses_;                 // by curved row: whether one of its cuts is active
     std::vector<std::pair<Index, double>> kept_rows_;  // codes and orientations of active rows that are no cuts
     bool auxiliaries_ = false;  // whether some column has no cost

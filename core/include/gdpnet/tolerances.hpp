@@ -51,6 +51,7 @@ constexpr Index kSpareCuts = 10;               // cuts of a row beyond the numbe
 constexpr Index kCutRounds = 100;              // rounds of cuts at a node,
 constexpr Index kCutRoundsOfColumn = 10;       // ... and more for each column
 constexpr double kFineCut = 1e-3;              // rows are cut until they hold to this share of their tolerance
+constexpr double kFinerCut = 1e-2;             // cuts are violated beyond this share of another row's tolerance
 constexpr int kNewtonSteps = 14;
 constexpr double kFarthestStep = 1e3;          // beyond which Newton's method is lost, relative to the point
 constexpr double kNewtonStep = 1e-8;           // a step after which one more is the last, relative to the point
