@@ -110,11 +110,24 @@ bool EuclideanNode::add_cuts(bool active) {
     return deeper;
 }
 
+// What no point of the box costs, by a margin. Where sets are nearly apart, multipliers go to infinity instead of
+// contradicting each other; a bound beyond this is a proof all the same.
+double EuclideanNode::farthest() const {
+    double total = 1.0;
+    for (Index j = 0; j < rows.outputs; ++j) {
+        if (!(weight_[j] > 0.0)) continue;
+        const double far = weight_[j] * std::max(std::abs(rows.lower[j] - yhat_[j]), std::abs(rows.upper[j] - yhat_[j]));
+        total += far * far;
+    }
+    return total;
+}
+
 Outcome EuclideanNode::minimise_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * q.n;
     bool cut = false;
     for (Index round = 0; round < rounds; ++round) {
-        const Outcome outcome = q.minimise(cutoff);
+        Outcome outcome = q.minimise(std::min(cutoff, farthest_));
+        if (outcome == Outcome::cutoff && q.bound_value() >= farthest_) outcome = Outcome::infeasible;
         if (outcome != Outcome::optimal) return outcome;
         units.read_point(q);
         note_active_cuts();

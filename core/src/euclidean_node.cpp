@@ -39,6 +39,7 @@ bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weight
     for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
     cuts_.begin();
     go_back(Bend());
+    farthest_ = farthest();
     std::fill(polished_.begin(), polished_.end(), std::numeric_limits<double>::quiet_NaN());
     choose_units();
     units.convert_rows(q);

@@ -96,6 +96,7 @@ private:
     void enforce_cuts(Index c);
     void go_back(const Bend& kept);
     Outcome minimise_curved(double cutoff);
+    double farthest() const;
     Index add_cut(Index c, const double* z);
     void note_active_cuts();
     bool has_active_cuts() const;
@@ -119,6 +120,7 @@ private:
     std::vector<double> tangent_;   // (n,)
     std::vector<double> polished_;  // (n,): where Newton's method ended last
     std::vector<double> last_;      // (n,): the point of the round before
+    double farthest_ = 0.0;
     Flags presses_;                 // by curved row: whether one of its cuts is active
     std::vector<std::pair<Index, double>> kept_rows_;  // codes and orientations of active rows that are no cuts
     bool auxiliaries_ = false;  // whether some column has no cost
