@@ -14,7 +14,7 @@ import numpy as np
 from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
@@ -53,6 +53,9 @@ class Sensitivity(ABC):
 
     def refuse_norm(self, norm: str) -> None:  # noqa: B027
         """Raise where it cannot be had of projections in a norm; most do not ask."""
+
+    def refuse_rows(self, rules: Rules) -> None:  # noqa: B027
+        """Raise where it does not know a kind of row; most do not ask."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,10 @@ class QP(Sensitivity):
                 "gradient='vertex', 'auto' or 'straight_through'."
             )
 
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where rows are not linear: the regularised program is one of linear rows."""
+        refuse_curved(rules, f"gradient: {self!r}")
+
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
         from gdpnet.derivative.qp.dnf import solve_qp
@@ -214,6 +221,11 @@ class Mixed(Sensitivity):
         """Raise where one of the two cannot be had."""
         self.first.refuse_norm(norm)
         self.second.refuse_norm(norm)
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where one of the two does not know a kind of row."""
+        self.first.refuse_rows(rules)
+        self.second.refuse_rows(rules)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""
