@@ -2,6 +2,7 @@
 #include "bind/bind.hpp"
 #include "bind/classes.hpp"
 #include "bind/calls.hpp"
+#include "gdpnet/curved_face.hpp"
 #include "gdpnet/euclidean_search.hpp"
 #include "gdpnet/face.hpp"
 #include "gdpnet/least_norm.hpp"
@@ -84,9 +85,15 @@ void vjp_face(const Component& component, bool kinks, const Coefficients& varyin
     const Matrix<double> gradients = gradient, to_yhats = to_yhat, to_bounds = to_bound;
     const Tensor<double> to_varyings = to_varying;
     nb::gil_scoped_release unlock;
-    Face face(component, kinks);
-    for (Index s = 0; s < size; ++s)
-        face.vjp(batch[s], assignments[s], points[s], gradients[s], to_yhats[s], to_bounds[s], to_varyings[s]);
+    const auto each = [&](auto face) {
+        for (Index s = 0; s < size; ++s)
+            face.vjp(batch[s], assignments[s], points[s], gradients[s], to_yhats[s], to_bounds[s], to_varyings[s]);
+    };
+    if (rows.curves.none()) {
+        each(Face(component, kinks));
+    } else {
+        each(CurvedFace(component, kinks));
+    }
 }
 
 }  // namespace

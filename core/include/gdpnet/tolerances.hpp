@@ -65,6 +65,8 @@ constexpr double kLeastArgument = 1e-300;      // of functions that end at 0
 // ---- derivatives of points on a face
 constexpr double kTight = 1e-9;              // relative to max(1, |b|, max|a|) of a row
 constexpr double kDependentTight = 1e-10;    // squared sine of the angle between a tight row and those before it
+constexpr double kTightArgument = 1e-5;      // of a curve that is 0: its arguments are, too
+constexpr double kStiffness = 1e-12;         // of what nothing holds, relative to what curves do
 constexpr double kAuxiliaryWeight = 1e-6;    // in place of a squared weight: auxiliaries cost nothing
 
 // ---- the extended simplex of CNF and partial DNF
