@@ -84,7 +84,7 @@ bool CurvedFace::at_apex(Index c, Vector<const double> z) const {
     const Curves& curves = rows_.curves;
     for (Index k = curves.start[c]; k < curves.start[c + 1]; ++k) {
         const Curves::Curve& curve = curves.curve[k];
-        if (curve.shape != Shape::squares && curve.shape != Shape::norm) return false;
+        if (curve.shape != Shape::norm && !(curve.shape == Shape::squares && sample_.largest[curves.row[c]] == 0.0)) return false;
         for (Index a = curve.first; a < curve.last; ++a) {
             const Index i = curves.argument[a];
             if (std::abs(sample_.excess(i, z.data())) > kTightArgument * std::max(1.0, std::abs(sample_.row[i].rhs))) return false;
@@ -109,6 +109,7 @@ void CurvedFace::collect_tight(const Given& given, Vector<const double> z) {
         }
         for (Index k = curves.start[c]; k < curves.start[c + 1]; ++k)
             for (Index a = curves.curve[k].first; a < curves.curve[k].last; ++a) add_tight(curves.argument[a], -1, z);
+        add_tight(i, -1, z);  // and its terms, if it has any
     }
 }
 
