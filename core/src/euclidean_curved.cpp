@@ -17,10 +17,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // ---------------------------------------------------------------- which are enforced
 
 void EuclideanNode::enforce_curved(Index c) {
-    if (is_bent_[c]) return;
+    if (!bent_.add(c)) return;
     touch();
-    is_bent_[c] = 1;
-    bent_[bend_.count++] = c;
     enforce_cuts(c);
 }
 
@@ -33,7 +31,7 @@ void EuclideanNode::save(Index level) {
     QuadraticNode::save(level);
     if (rows.curves.none()) return;
     if (level >= Index(bends_.size())) bends_.resize(std::size_t(level) + 1);
-    bends_[level] = {bend_.count, cuts_.now()};
+    bends_[level] = {bent_.count(), cuts_.now()};
 }
 
 void EuclideanNode::restore(Index level) {
@@ -43,7 +41,7 @@ void EuclideanNode::restore(Index level) {
 
 void EuclideanNode::keep_aside() {
     QuadraticNode::keep_aside();
-    bend_aside_ = {bend_.count, cuts_.now()};
+    bend_aside_ = {bent_.count(), cuts_.now()};
 }
 
 void EuclideanNode::take_back() {
@@ -51,21 +49,20 @@ void EuclideanNode::take_back() {
     if (!rows.curves.none()) go_back(bend_aside_);
 }
 
-void EuclideanNode::go_back(const Bend& kept) {
-    while (bend_.count > kept.count) is_bent_[bent_[--bend_.count]] = 0;
+void EuclideanNode::go_back(const Bends::Mark& kept) {
+    bent_.back_to(kept.count);
     bool stale = false;
     for (Index k = 0; k < q.active_count && kept.count > 0; ++k) {
         const Index code = q.active[k];
         stale = stale || (code < q.m && cuts_.is_cut(code) && cuts_.written_since(code, kept.then));
     }
-    for (Index k = 0; k < bend_.count; ++k) enforce_cuts(bent_[k]);
+    for (Index c : bent_) enforce_cuts(c);
     if (stale) q.restart_in_box();
 }
 
 // Whether the enforced curved rows hold at z, within a share of their tolerance.
 bool EuclideanNode::curved_rows_hold(double share) const {
-    for (Index k = 0; k < bend_.count; ++k) {
-        const Index c = bent_[k];
+    for (Index c : bent_) {
         if (!(cuts_.curved.excess(sample_, c, units.z.data()) <= share * sample_.row[rows.curves.row[c]].tolerance)) return false;
     }
     return true;
@@ -100,8 +97,7 @@ bool EuclideanNode::has_active_cuts() const {
 // Cuts the enforced rows at z that do not hold there, those with active cuts or the others. False if nothing came of it.
 bool EuclideanNode::add_cuts(bool active) {
     bool deeper = false;
-    for (Index k = 0; k < bend_.count; ++k) {
-        const Index c = bent_[k];
+    for (Index c : bent_) {
         if (presses_[c] != active) continue;
         if (cuts_.curved.excess(sample_, c, units.z.data()) <= kFineCut * sample_.row[rows.curves.row[c]].tolerance) continue;
         const Index i = add_cut(c, units.z.data());
@@ -189,18 +185,18 @@ void EuclideanNode::list_active() {
             kept_rows_.emplace_back(code, q.orientation[k]);
         }
     }
-    for (Index k = 0; k < bend_.count; ++k) {
-        const double* push = push_.data() + bent_[k] * n;
+    for (Index c : bent_) {
+        const double* push = push_.data() + c * n;
         if (std::all_of(push, push + n, [](double value) { return value == 0.0; })) continue;
         // The multiplier by which the row presses about as much.
-        cuts_.curved.gradient(sample_, bent_[k], units.z.data(), tangent_);
+        cuts_.curved.gradient(sample_, c, units.z.data(), tangent_);
         double both = 0.0, square = 0.0;
         for (Index j = 0; j < n; ++j) {
             const double slope = tangent_[j] * units.unit[j];
             both += slope * push[j];
             square += slope * slope;
         }
-        polish_.add_curved(bent_[k], square > 0.0 ? std::max(both / square, 0.0) : 0.0);
+        polish_.add_curved(c, square > 0.0 ? std::max(both / square, 0.0) : 0.0);
     }
 }
 

@@ -17,8 +17,7 @@ EuclideanNode::EuclideanNode(Sample& sample)
       sample_(sample),
       cuts_(sample.rows),
       polish_(sample.rows),
-      bent_(sample.rows.curves.row.size()),
-      is_bent_(sample.rows.curves.row.size(), 0),
+      bent_(sample.rows),
       push_(sample.rows.curves.row.size() * sample.rows.lower.size()),
       tangent_(sample.rows.lower.size()),
       polished_(sample.rows.lower.size()),
@@ -38,7 +37,7 @@ bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weight
         for (Index e = q.start[i]; e < q.start[i + 1]; ++e) units.coefficient[e] = sample_.entry[e].coefficient;
     for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
     cuts_.begin();
-    go_back(Bend());
+    go_back(Bends::Mark());
     farthest_ = farthest();
     std::fill(polished_.begin(), polished_.end(), std::numeric_limits<double>::quiet_NaN());
     choose_units();

@@ -86,4 +86,35 @@ private:
     long now_ = 0;
 };
 
+// Which curved rows are enforced at a node, by place, in the order in which they were.
+class Bends {
+public:
+    // A node that is kept aside.
+    struct Mark {
+        Index count = 0;
+        long then = 0;
+    };
+
+    explicit Bends(const Rows& rows) : row_(rows.curves.row.size()), is_(rows.curves.row.size(), 0) {}
+
+    // False if it is there already.
+    bool add(Index c) {
+        if (is_[c]) return false;
+        is_[c] = 1;
+        row_[count_++] = c;
+        return true;
+    }
+    void back_to(Index count) {
+        while (count_ > count) is_[row_[--count_]] = 0;
+    }
+    Index count() const { return count_; }
+    const Index* begin() const { return row_.data(); }
+    const Index* end() const { return row_.data() + count_; }
+
+private:
+    std::vector<Index> row_;
+    Flags is_;
+    Index count_ = 0;
+};
+
 }  // namespace gdpnet

@@ -88,13 +88,9 @@ private:
     }
 
     // ---- curved rows, in euclidean_curved.cpp
-    struct Bend {
-        Index count = 0;  // of enforced curved rows
-        long then = 0;    // when a node was kept aside
-    };
     void enforce_curved(Index c);
     void enforce_cuts(Index c);
-    void go_back(const Bend& kept);
+    void go_back(const Bends::Mark& kept);
     Outcome minimise_curved(double cutoff);
     double farthest() const;
     Index add_cut(Index c, const double* z);
@@ -112,10 +108,9 @@ private:
     Sample& sample_;
     mutable Cuts cuts_;
     Polish polish_;
-    std::vector<Index> bent_;   // enforced curved rows, by place; the first `bend_.count`
-    Flags is_bent_;
-    Bend bend_, bend_aside_;
-    std::vector<Bend> bends_;   // by level
+    Bends bent_;
+    Bends::Mark bend_aside_;
+    std::vector<Bends::Mark> bends_;   // by level
     std::vector<double> push_;  // (curved rows, n): what active cuts press
     std::vector<double> tangent_;   // (n,)
     std::vector<double> polished_;  // (n,): where Newton's method ended last
