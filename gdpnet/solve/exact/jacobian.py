@@ -86,13 +86,13 @@ class FactoredJacobian:
         instance: the rules of the batch.
         solved: the projections, with their dictionaries.
         outputs: d.
-        face: that of components with curved rows, which are between vertices.
+        face: that of components with curved rows, whose points are no vertices; None without such.
     """
 
     instance: Instance
     solved: Solved
     outputs: int
-    face: FaceJacobian
+    face: FaceJacobian | None = None
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
@@ -104,6 +104,7 @@ class FactoredJacobian:
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             if component.prepared.curves is not None:
+                assert self.face is not None
                 self.face.one(component, given, to)
                 return
             vjp_vertex(
