@@ -58,7 +58,7 @@ Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Nu
     const Component& component = search.component();
     const Rows& rows = component.rows;
     const Index size = yhat.extent(0);
-    expect(tape.clauses() == component.logic.clauses() && Index(tape.bound.size()) == rows.count() &&
+    expect(tape.clauses() == component.logic.clauses() && Index(tape.bound.size()) == rows.given() &&
                tape.varying.lines == Index(rows.varying.size()) && tape.varying.width == rows.columns(),
            "find: a component that is all of the rules");
     expect(x.extent(0) == size && x.extent(1) >= tape.inputs && yhat.extent(1) == rows.outputs &&
@@ -80,7 +80,7 @@ void vjp(const Found& self, const Component& component, const Numbers& z, const 
     expect(self.detailed, "vjp: the final dictionaries were not asked for");
     expect(rows.columns() == n && z.extent(0) == size && z.extent(1) == n && gradient.extent(0) == size &&
                gradient.extent(1) == n && to_yhat.extent(0) == size && to_yhat.extent(1) <= n &&
-               to_bound.extent(0) == size && to_bound.extent(1) == rows.count() && to_varying.extent(0) == size &&
+               to_bound.extent(0) == size && to_bound.extent(1) == rows.given() && to_varying.extent(0) == size &&
                to_varying.extent(1) == varying.lines && (varying.lines == 0 || to_varying.extent(2) == n),
            "vjp: arrays of the batch's size");
     nb::gil_scoped_release unlock;

@@ -139,6 +139,7 @@ void Search::read_dictionary(const Workspace& work, Index s, const Dictionaries&
     for (Index p = 0; p < n; ++p) {
         const Index code = best.nonbasic[p] - n;
         if (code < 0) continue;
+        if (code < m && code >= rows.given()) continue;  // a cut, which no caller knows; see CurvedFace
         const Index i = row_of(code);
         dictionaries.tight_rows(s, count) = i;
         dictionaries.multipliers(s, count) = (code < m ? 1.0 : -1.0) * best.reduced[p] * work.sample.scale[i];

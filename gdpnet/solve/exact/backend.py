@@ -12,7 +12,7 @@ import numpy as np
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.linearisation import ExactLinearisation
@@ -72,7 +72,8 @@ class Exact(Backend):
             norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
             and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells), with norm="l2" it is LIMIT or UNSOLVED.
+            by then goes to MILP (`info.solver` tells), with norm="l2" or rows that are not linear it
+            is LIMIT or UNSOLVED.
 
     Example:
         >>> import gdpnet
@@ -81,7 +82,7 @@ class Exact(Backend):
     """
 
     capabilities = Capabilities(
-        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True
+        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True, convex=True
     )
     name = "exact"
     description = "the exact engine searches it without writing it down"
@@ -105,22 +106,26 @@ class Exact(Backend):
                 "point is unique. Use Exact() without tie."
             )
 
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where it does not know a kind of row, as it is set up."""
+        if self.tie != "first":
+            refuse_curved(rules, f"solver: tie={self.tie!r}")
+
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
         settings = request.settings
         last = self._last
         if last is None or last[0] is not settings:
-            last = self._last = settings, self._options(settings)
+            last = self._last = settings, self._options(settings, _alone(request))
         return last[1]
 
-    def _options(self, settings: Settings) -> SearchOptions:
+    def _options(self, settings: Settings, alone: bool) -> SearchOptions:
         limit = settings.time_limit
         return SearchOptions(
             settings.weights,
             settings.tolerance,
             self.node_limit,
-            # With l2 nobody takes over.
-            None if limit is None else limit * (_ENGINE_SHARE if settings.norm == "l1" else 1.0),
+            None if limit is None else limit * (1.0 if alone else _ENGINE_SHARE),
             settings.threads,
             self.tie,
             norm=settings.norm,
@@ -177,7 +182,7 @@ class Exact(Backend):
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest
-        if settings.norm != "l1":
+        if _alone(request):
             linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
             return _left_open(answer, linearisation, rest), left_open
         again = np.flatnonzero(rest | (conflict if settings.nearest else False))
@@ -242,6 +247,11 @@ class ExactAnswer(Answer):
     def ordinary(self) -> bool:
         """Whether every sample is projected, or was right as it was."""
         return super().ordinary if self.looked_at else self.proved
+
+
+def _alone(request: Request) -> bool:
+    """Whether nobody takes over what the engine leaves open: MILP knows l1 and linear rows."""
+    return request.settings.norm != "l1" or bool(request.rules.data.curved)
 
 
 def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:

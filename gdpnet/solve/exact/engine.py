@@ -266,9 +266,10 @@ class ExactEngine:
             yhat: predictions, (B, d).
             options: how they were projected.
         """
+        face = FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
         if options.norm == "l2" or options.tie == "least_norm":
-            return FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
-        return FactoredJacobian(instance, solved, self.data.outputs)
+            return face
+        return FactoredJacobian(instance, solved, self.data.outputs, face)
 
     def _clip_free(self, z: Array, options: SearchOptions) -> tuple[Array, Array, Array]:
         """Outputs that stand in no row: only their bounds count."""
