@@ -9,6 +9,14 @@ variable that stands in the product, and a copy of the distance in every output:
                 l weight_ck <= y_ck <= h weight_ck,  eta_ck <= (h - l) weight_ck
                 sum_k y_ck = y,  sum_k eta_ck = eta,  sum_k weight_ck = 1
 
+With the Euclidean norm the objective is `sum_j w_j^2 eta_j`, and the distance in an output, which is
+its square, stands in a cone, the hull of the squares in the products:
+
+                (y_ckj - yhat_j weight_ck)^2 <= eta_ckj weight_ck
+
+without an upper bound on eta, since nothing but the objective holds it down in any product. A part
+of the squared distance for each output makes several blocks tighter than one for all of them would.
+
 A variable that stands in some products of a block only has one more copy there, free in the
 products without it. Parts without rules, and outputs in no part, are written without copies. Only
 entries with the prediction and with coefficients that depend on x differ between samples.
@@ -21,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet.ir.data import Kind, Role, RuleData
+from gdpnet.lp.conic import ConeKind
 from gdpnet.relaxation.blocks import ALWAYS, Layout, Part
 from gdpnet.relaxation.products import Product
 from gdpnet.relaxation.rows import ONE, RowBuilder, Value
@@ -38,6 +47,7 @@ class Sizes:
         rows: rows of the program, each side of a range by itself.
         bounds: finite bounds of its columns, which are not counted as rows.
         nonzeros: entries of its matrix.
+        cones: those it has; their members are not counted as rows.
     """
 
     clusters: int
@@ -46,6 +56,7 @@ class Sizes:
     rows: int
     bounds: int
     nonzeros: int
+    cones: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,15 +83,19 @@ class RelaxationProgram(SparseProgram):
     Args:
         data: the rules, as `relaxable` gives them.
         layout: parts to write.
+        norm: of the distance, "l1" or "l2".
 
     Attributes:
         variables: what each column is.
+        copies: of each product, in the layout's order, the columns that are copies of outputs, by
+            output; empty where there is no choice.
     """
 
-    def __init__(self, data: RuleData, layout: Layout) -> None:
+    def __init__(self, data: RuleData, layout: Layout, norm: str = "l1") -> None:
         super().__init__(data)
-        self.layout = layout
+        self.layout, self.norm = layout, norm
         self.variables: list[Variable] = []
+        self.copies: list[dict[int, int]] = []
         self._lower: list[float] = []
         self._upper: list[float] = []
         self._rows = RowBuilder()
@@ -105,9 +120,10 @@ class RelaxationProgram(SparseProgram):
             clusters=len(blocks),
             disjuncts=sum(len(block.products) for block in blocks),
             variables=len(self.variables),
-            rows=len(self.bound),
+            rows=len(self.bound) - sum(cone.size for cone in self.cones),
             bounds=int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum()),
             nonzeros=len(self.column),
+            cones=len(self.cones),
         )
 
     # ---- parameters ----------------------------------------------------------------------
@@ -158,7 +174,9 @@ class RelaxationProgram(SparseProgram):
         column = len(self.variables)
         self.variables.append(variable)
         ends = [None if side is None or side.moving else side.number for side in (lower, upper)]
-        if copy:
+        if copy and variable.kind == "distance" and self.norm == "l2":
+            ends = [0.0, None]
+        elif copy:
             numbers = None not in ends
             ends = [min(0.0, ends[0] or 0.0), max(0.0, ends[1] or 0.0)] if numbers else [None, None]
         self._lower.append(-np.inf if ends[0] is None else ends[0])
@@ -172,6 +190,8 @@ class RelaxationProgram(SparseProgram):
     def _reach(self, j: int) -> tuple[Value, Value | None]:
         """Bounds of the distance in an output."""
         lower, upper = self._sides[j]
+        if self.norm == "l2":
+            return Value(), None
         return Value(), None if lower is None or upper is None else upper - lower
 
     def _write(self, part: Part) -> None:
@@ -189,6 +209,7 @@ class RelaxationProgram(SparseProgram):
             self._row(i, self._value_of, None)
         if part.convex:
             self.weights += [-1 for block in part.blocks for _ in block.products]
+            self.copies += [{} for block in part.blocks for _ in block.products]
             for j in part.columns:
                 if j < d:
                     self._epigraph(j, self._value_of[j], self._distance_of[j], None)
@@ -216,6 +237,7 @@ class RelaxationProgram(SparseProgram):
                 copies.setdefault((kind, j), []).append(own[kind, j])
                 self._copy_bounds(own[kind, j], sides, [(weight, ONE)], Value(), variable.name)
             values = {j: column for (kind, j), column in own.items() if kind == "value"}
+            self.copies.append({j: c for j, c in values.items() if j < self.data.outputs})
             for i in dict.fromkeys((*product.rows, *always)):
                 self._row(i, values, weight)
             for kind, j in present:
@@ -268,6 +290,19 @@ class RelaxationProgram(SparseProgram):
 
     def _epigraph(self, j: int, value: int, distance: int, weight: int | None) -> None:
         name, yhat = self.data.columns[j].name, self._prediction(j)
+        if self.norm == "l2":
+            away = [(value, ONE)] if weight is None else [(value, ONE), (weight, -yhat)]
+            self._rows.add_cone(
+                f"distance of {name}",
+                ConeKind.ROTATED,
+                (
+                    ([(distance, ONE)], None),
+                    # 1 where there is no choice
+                    ([], Value(-1.0)) if weight is None else ([(weight, ONE)], None),
+                    (away, yhat if weight is None else None),
+                ),
+            )
+            return
         for sign in (1.0, -1.0):
             terms = [(value, Value(sign)), (distance, Value(-1.0))]
             bound = yhat if sign > 0 else -yhat

@@ -1,0 +1,100 @@
+"""Clarabel: an interior-point method for cones; programs kept, and numbers changed in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gdpnet.errors import MissingPackageError
+from gdpnet.extras import need
+from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
+from gdpnet.lp.options import CLARABEL
+from gdpnet.lp.program import Outcome
+from gdpnet.lp.standard import Span, StandardForm
+
+Array = np.ndarray
+
+
+def unavailable() -> str | None:
+    """Why it cannot be used here, None where it can."""
+    try:
+        package()
+    except MissingPackageError as error:
+        return str(error)
+    return None
+
+
+def package() -> Any:
+    """clarabel, imported late: importing gdpnet starts no solver."""
+    return need("clarabel", "conic", "Relaxations with norm='l2' need")
+
+
+class KeptProgram:
+    """A conic program in Clarabel: its structure is set up once, its numbers change.
+
+    Args:
+        structure: the program.
+
+    Attributes:
+        form: its standard form.
+    """
+
+    def __init__(self, structure: ConicStructure) -> None:
+        self.form = StandardForm(structure)
+        self._solver: Any = None
+
+    def solve(self, entries: Array, right: Array, cost: Array, square: Array) -> ConicSolution:
+        """Solve for one sample.
+
+        Args:
+            entries: of A, as `StandardForm.matrices` has them.
+            right: b, likewise.
+            cost: q, `n`.
+            square: diagonal of P, `n`; where it is not 0 stays as it was in the first call.
+        """
+        self._set(entries, right, cost, square)
+        found = self._solver.solve()
+        outcome = _outcome(str(found.status))
+        if outcome is not Outcome.OPTIMAL:
+            return ConicSolution(outcome)
+        point, slack, dual = np.array(found.x), np.array(found.s), np.array(found.z)
+        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
+            return ConicSolution(Outcome.FAILED)
+        return ConicSolution(outcome, point, min(found.obj_val, found.obj_val_dual), slack, dual)
+
+    def _set(self, entries: Array, right: Array, cost: Array, square: Array) -> None:
+        if self._solver is not None:
+            curved = square[square != 0.0]
+            self._solver.update(q=cost, A=entries, b=right, P=curved)
+            return
+        from scipy.sparse import csc_matrix
+
+        form, n = self.form, len(cost)
+        matrix = csc_matrix((entries, form.indices, form.indptr), shape=(form.rows, n))
+        curved = np.flatnonzero(square)
+        quadratic = csc_matrix((square[curved], (curved, curved)), shape=(n, n))
+        cones = [package().ZeroConeT(form.equal), package().NonnegativeConeT(form.less)]
+        cones += [_cone(span) for span in form.cones]
+        settings = package().DefaultSettings()
+        for option, value in CLARABEL.items():
+            setattr(settings, option, value)
+        self._solver = package().DefaultSolver(quadratic, cost, matrix, right, cones, settings)
+
+
+def _cone(span: Span) -> Any:
+    if span.kind is ConeKind.EXPONENTIAL:
+        return package().ExponentialConeT()
+    if span.kind is ConeKind.POWER:
+        return package().PowerConeT(span.exponent)
+    return package().SecondOrderConeT(span.size)
+
+
+def _outcome(status: str) -> Outcome:
+    if status in ("Solved", "AlmostSolved"):
+        return Outcome.OPTIMAL
+    if status == "PrimalInfeasible":
+        return Outcome.INFEASIBLE
+    if status == "DualInfeasible":
+        return Outcome.UNBOUNDED
+    return Outcome.LIMIT if status in ("MaxIterations", "MaxTime") else Outcome.FAILED

@@ -1,0 +1,226 @@
+"""Projection onto CNF, partial DNF and written-out DNF in the Euclidean norm.
+
+One conic program a sample, whose value is a lower bound on the squared distance. Its point is no
+vertex: where disjuncts share the weight it is a mean of theirs. In a part whose rules are all
+merged every copy with weight is a nearest point of its disjuncts, and the first of them is taken.
+A point that satisfies the rules is the nearest one, since
+
+    |W (y - yhat)|^2 = |W sum_k (y_k - weight_k yhat)|^2 <= sum_k |W (y_k - ...)|^2 / weight_k
+
+and is found again by the exact engine on the disjuncts that hold there; any other is RELAXED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gdpnet import core
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import smallest_row
+from gdpnet.ir.tolerances import TOLERANCES
+from gdpnet.lp import clarabel
+from gdpnet.lp.program import Outcome
+from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
+from gdpnet.relaxation.program import RelaxationProgram
+from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Gradients, Linearisation, Request
+from gdpnet.solve.conic.chosen import project_onto_chosen
+from gdpnet.solve.conic.written import ConicData, ConicSolved, WrittenCone
+from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.extended.adaptive import take_basic_steps
+from gdpnet.solve.extended.backend import RelaxedBatch
+from gdpnet.solve.milp.backend import integer_outputs, whole_outputs
+from gdpnet.solve.status import Status
+
+# A copy with less weight is what the interior-point method left over.
+_WEIGHT = 1e-3
+
+# What a conic program's value may miss of the squared distance it stands for.
+_VALUE = 1e-6
+
+
+class Conic(Backend):
+    """Conic programs in copies of y: CNF, partial DNF or DNF with norm="l2", by Clarabel.
+
+    Example:
+        >>> import gdpnet
+        >>> gdpnet.solve.Conic().name
+        'clarabel'
+    """
+
+    capabilities = Capabilities(norms=frozenset({"l2"}), relaxations=True, linearisation=True)
+    name = "clarabel"
+    description = "written out as a conic program, solved by Clarabel"
+
+    def available(self) -> str | None:
+        """Why it cannot be used here; None where it can."""
+        return clarabel.unavailable() or core.unavailable("norm='l2'", "norm='l1'")
+
+    def solve(self, request: Request) -> Answer:
+        """Project a flat batch."""
+        layouts = layouts_of(request.rules)
+        batch = ConicBatch(request, layouts, request.evaluate(layouts.ready.rules), self)
+        usable = np.flatnonzero(~request.invalid)
+        least = request.settings.tolerance * request.rules.cache[smallest_row]
+        open_ = usable[~batch.judge(usable, least)]
+        batch.plan(open_, request.settings.plan)
+        batch.solve(open_)
+        if request.settings.adaptive:
+            take_basic_steps(batch)
+        return batch.answer
+
+
+class ConicLinearisation(Linearisation):
+    """The derivative of a batch of relaxed projections in the Euclidean norm.
+
+    Args:
+        rules: the rules.
+        size: samples of the batch.
+
+    Attributes:
+        known: samples whose derivative it has, (B,) bool.
+        groups: samples, and who knows their derivative; a later group replaces an earlier one.
+    """
+
+    def __init__(self, rules: Rules, size: int) -> None:
+        self.rules = rules
+        self.known: Array = np.zeros(size, dtype=bool)
+        self.groups: list[tuple[Array, Linearisation]] = []
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d); others pass it on."""
+        found = Gradients.passing(self.rules, gradient)
+        for samples, own in self.groups:
+            part = own.vjp(np.ascontiguousarray(gradient[samples]))
+            for whole, piece in zip(found, part, strict=True):
+                whole[samples] = piece
+        return found
+
+
+class ConicBatch(RelaxedBatch):
+    """A batch, and the layout that each of its samples has now."""
+
+    def __init__(
+        self, request: Request, layouts: Layouts, instance: Instance, backend: Conic
+    ) -> None:
+        super().__init__(request, layouts, instance, backend)
+        self.request = request
+        self.jacobian = None
+        self.derivative = ConicLinearisation(request.rules, len(request.yhat))
+        self.answer = self.answer._replace(linearisation=self.derivative)
+
+    def solve(self, samples: Array) -> None:
+        """Solve samples, and say what became of them."""
+        if not len(samples):
+            return
+        answer = self.answer
+        value = np.full(len(samples), np.inf)
+        outcome = np.full(len(samples), Outcome.INFEASIBLE, dtype=np.int8)
+        y = self.start[samples]
+        numbers = self.number[samples]
+        first, which = distinct(numbers)
+        for k, number in enumerate(numbers[first].tolist()):
+            if self.layouts.contradictory[number]:
+                continue
+            own = np.flatnonzero(which == k)
+            found, program = self._programs(number, samples[own])
+            outcome[own], value[own] = found.outcome, found.value
+            y[np.ix_(own, program.which)] = found.points[:, program.outputs]
+            self._take_copies(number, program, found, own, y)
+            self._note_weights(samples[own], number, found.weight)
+        solved = outcome == Outcome.OPTIMAL
+        if self.rules.cache[integer_outputs] is not None:
+            y = whole_outputs(self.rules, y, _VALUE)
+        answer.y[samples[solved]] = y[solved]
+        answer.value[samples] = np.where(solved, np.maximum(value, 0.0), np.inf)
+        answer.status[samples] = Status.PROJECTED
+        held = self.judge(samples[solved], TOLERANCES.satisfied)
+        self._polish(samples[solved][held])
+        self._unsolved(samples[~solved], outcome[~solved])
+
+    def _programs(self, number: int, samples: Array) -> tuple[ConicSolved, RelaxationProgram]:
+        cache = self.rules.cache[_written]
+        if number not in cache:
+            cache[number] = WrittenCone(self.layouts.program(number, "l2"))
+        written = cache[number]
+        some, start = self.instance.take(samples), self.start[samples]
+        data = ConicData(
+            written.program.parameters(some.bound, some.varying, start),
+            *(start, self.request.yhat[samples], self.settings.weights),
+        )
+        found = written.solve(data)
+        # Outputs in no part stay within their bounds, nearest to the prediction.
+        outside = (self.start[samples] - self.request.yhat[samples]) * self.settings.weights
+        outside[:, written.program.which] = 0.0
+        return found._replace(value=found.value + (outside**2).sum(1)), written.program
+
+    def _take_copies(
+        self, number: int, program: RelaxationProgram, found: ConicSolved, own: Array, y: Array
+    ) -> None:
+        """Where all rules of a part are merged, its outputs are those of the first copy."""
+        at = 0
+        for part in self.layouts.listed[number]:
+            products = sum(len(block.products) for block in part.blocks)
+            if len(part.blocks) == 1 and not part.convex:
+                weight = found.weight[:, at : at + products]
+                heavy = weight > _WEIGHT
+                taken = at + np.where(heavy.any(1), heavy.argmax(1), weight.argmax(1))
+                for k in np.unique(taken).tolist():
+                    rows = np.flatnonzero(taken == k)
+                    columns = program.copies[k]
+                    copy = found.points[np.ix_(rows, list(columns.values()))]
+                    y[np.ix_(own[rows], list(columns))] = copy / found.weight[rows, k, None]
+            at += products
+
+    def _polish(self, samples: Array) -> None:
+        """Find points that satisfy the rules again, from the rows that hold there."""
+        answer = self.answer
+        if not len(samples):
+            return
+        request = self.request.take(samples)
+        clauses = self.instance.active[samples][:, : len(self.rules.data.clauses)]
+        for own, found in project_onto_chosen(request, clauses, answer.assignment[samples]):
+            there = samples[own]
+            near = found.value <= answer.value[there] + _VALUE * np.maximum(1.0, found.value)
+            good = found.answered & near
+            self._accept(there[good], found, good)
+            answer.status[there[~good]] = Status.RELAXED
+
+    def _accept(self, samples: Array, found: Answer, good: Array) -> None:
+        answer = self.answer
+        answer.y[samples] = found.y[good]
+        answer.auxiliaries[samples] = found.auxiliaries[good]
+        answer.value[samples] = np.minimum(answer.value[samples], found.value[good])
+        answer.status[samples] = Status.PROJECTED
+        self.judge(samples, TOLERANCES.satisfied)
+        if found.linearisation is not None:
+            self.derivative.known[samples] = True
+            self.derivative.groups.append((samples, _Some(found.linearisation, good)))
+
+    def _unsolved(self, samples: Array, outcome: Array) -> None:
+        """What the programs leave: contradictions, which the exact engine confirms, and failures."""
+        answer = self.answer
+        answer.status[samples] = Status.UNSOLVED
+        answer.value[samples] = 0.0
+        conflict = samples[outcome == Outcome.INFEASIBLE]
+        answer.status[conflict] = Status.CONFLICT
+        answer.value[conflict] = np.inf
+
+
+class _Some(Linearisation):
+    """The derivative of some samples of a batch."""
+
+    def __init__(self, whole: Linearisation, good: Array) -> None:
+        self._whole, self._good = whole, good
+
+    def vjp(self, gradient: Array) -> Gradients:
+        full = np.zeros((len(self._good), gradient.shape[1]))
+        full[self._good] = gradient
+        return Gradients(*(part[self._good] for part in self._whole.vjp(full)))
+
+
+def _written(_: Rules) -> dict[int, WrittenCone]:
+    """Programs in Clarabel, by layout."""
+    return {}
