@@ -9,7 +9,7 @@ import numpy as np
 from gdpnet.errors import MissingPackageError
 from gdpnet.extras import need
 from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
-from gdpnet.lp.options import CLARABEL
+from gdpnet.lp.options import CLARABEL, CLARABEL_CAREFUL, Options
 from gdpnet.lp.program import Outcome
 from gdpnet.lp.standard import Span, StandardForm
 
@@ -53,21 +53,20 @@ class KeptProgram:
             cost: q, `n`.
             square: diagonal of P, `n`; where it is not 0 stays as it was in the first call.
         """
-        self._set(entries, right, cost, square)
-        found = self._solver.solve()
-        outcome = _outcome(str(found.status))
-        if outcome is not Outcome.OPTIMAL:
-            return ConicSolution(outcome)
-        point, slack, dual = np.array(found.x), np.array(found.s), np.array(found.z)
-        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
-            return ConicSolution(Outcome.FAILED)
-        return ConicSolution(outcome, point, min(found.obj_val, found.obj_val_dual), slack, dual)
+        curved = np.flatnonzero(square)
+        if self._solver is None:
+            self._solver = self._new(CLARABEL, entries, right, cost, square)
+        else:
+            self._solver.update(q=cost, A=entries, b=right, P=square[curved])
+        found = _read(self._solver.solve())
+        if found.outcome in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
+            return found
+        # The scaling was that of the first sample.
+        return _read(self._new(CLARABEL_CAREFUL, entries, right, cost, square).solve())
 
-    def _set(self, entries: Array, right: Array, cost: Array, square: Array) -> None:
-        if self._solver is not None:
-            curved = square[square != 0.0]
-            self._solver.update(q=cost, A=entries, b=right, P=curved)
-            return
+    def _new(
+        self, options: Options, entries: Array, right: Array, cost: Array, square: Array
+    ) -> Any:
         from scipy.sparse import csc_matrix
 
         form, n = self.form, len(cost)
@@ -77,9 +76,20 @@ class KeptProgram:
         cones = [package().ZeroConeT(form.equal), package().NonnegativeConeT(form.less)]
         cones += [_cone(span) for span in form.cones]
         settings = package().DefaultSettings()
-        for option, value in CLARABEL.items():
+        for option, value in options.items():
             setattr(settings, option, value)
-        self._solver = package().DefaultSolver(quadratic, cost, matrix, right, cones, settings)
+        return package().DefaultSolver(quadratic, cost, matrix, right, cones, settings)
+
+
+def _read(found: Any) -> ConicSolution:
+    """What Clarabel says; a point is one only where all of its numbers are."""
+    outcome = _outcome(str(found.status))
+    if outcome is not Outcome.OPTIMAL:
+        return ConicSolution(outcome)
+    point, slack, dual = np.array(found.x), np.array(found.s), np.array(found.z)
+    if not (np.isfinite(point).all() and np.isfinite(dual).all()):
+        return ConicSolution(Outcome.FAILED)
+    return ConicSolution(outcome, point, min(found.obj_val, found.obj_val_dual), slack, dual)
 
 
 def _cone(span: Span) -> Any:

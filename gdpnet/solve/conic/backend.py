@@ -12,8 +12,6 @@ and is found again by the exact engine on the disjuncts that hold there; any oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from gdpnet import core
@@ -25,7 +23,16 @@ from gdpnet.lp import clarabel
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
-from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Gradients, Linearisation, Request
+from gdpnet.solve.base import (
+    Answer,
+    Array,
+    Backend,
+    Capabilities,
+    Gradients,
+    Linearisation,
+    Request,
+    Settings,
+)
 from gdpnet.solve.conic.chosen import project_onto_chosen
 from gdpnet.solve.conic.written import ConicData, ConicSolved, WrittenCone
 from gdpnet.solve.exact.backend import Exact
@@ -109,7 +116,9 @@ class ConicBatch(RelaxedBatch):
         self.request = request
         self.jacobian = None
         self.derivative = ConicLinearisation(request.rules, len(request.yhat))
-        self.answer = self.answer._replace(linearisation=self.derivative)
+        self.answer = self.answer._replace(
+            linearisation=self.derivative, solvers=("none", backend.name, "exact")
+        )
 
     def solve(self, samples: Array) -> None:
         """Solve samples, and say what became of them."""
@@ -138,7 +147,7 @@ class ConicBatch(RelaxedBatch):
         answer.status[samples] = Status.PROJECTED
         held = self.judge(samples[solved], TOLERANCES.satisfied)
         self._polish(samples[solved][held])
-        self._unsolved(samples[~solved], outcome[~solved])
+        self._unsolved(samples[~solved])
 
     def _programs(self, number: int, samples: Array) -> tuple[ConicSolved, RelaxationProgram]:
         cache = self.rules.cache[_written]
@@ -199,14 +208,33 @@ class ConicBatch(RelaxedBatch):
             self.derivative.known[samples] = True
             self.derivative.groups.append((samples, _Some(found.linearisation, good)))
 
-    def _unsolved(self, samples: Array, outcome: Array) -> None:
-        """What the programs leave: contradictions, which the exact engine confirms, and failures."""
+    def _unsolved(self, samples: Array) -> None:
+        """What Clarabel found no point for: the exact engine has the last word on contradictions.
+
+        Where all rules that hang together are merged its projections are those of the program.
+        """
         answer = self.answer
-        answer.status[samples] = Status.UNSOLVED
-        answer.value[samples] = 0.0
-        conflict = samples[outcome == Outcome.INFEASIBLE]
-        answer.status[conflict] = Status.CONFLICT
-        answer.value[conflict] = np.inf
+        answer.status[samples], answer.value[samples] = Status.UNSOLVED, 0.0
+        if not len(samples):
+            return
+        found = Exact().solve(self.request.take(samples)._replace(settings=self._exactly))
+        merged = [self._merged(number) for number in self.number[samples].tolist()]
+        known = (found.status == Status.CONFLICT) | (found.answered & merged)
+        there = samples[known]
+        for name in ("y", "status", "value", "assignment", "auxiliaries"):
+            getattr(answer, name)[there] = getattr(found, name)[known]
+        answer.solver[there] = answer.solvers.index("exact")
+        if found.linearisation is not None:
+            self.derivative.known[there] = True
+            self.derivative.groups.append((there, _Some(found.linearisation, known)))
+
+    @property
+    def _exactly(self) -> Settings:
+        return self.settings._replace(plan=None, adaptive=False)
+
+    def _merged(self, number: int) -> bool:
+        """Whether every part of a layout has one block."""
+        return all(len(part.blocks) == 1 for part in self.layouts.listed[number])
 
 
 class _Some(Linearisation):
