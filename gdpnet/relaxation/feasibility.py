@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.intervals import Interval, interval, times
 from gdpnet.ir.linear import Coefficient
 from gdpnet.lp.feasibility import Row, RowStack
-from gdpnet.relaxation.intervals import Interval, interval, times
 
 
 class FeasibilityCheck(RowStack[int]):

@@ -10,9 +10,9 @@ import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
+from gdpnet.ir.intervals import Interval, interval, times
 from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.lp.feasibility import Row, RowStack
-from gdpnet.relaxation.intervals import Interval, interval, times
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 
 
