@@ -196,6 +196,7 @@ class Projector:
         self.backend = _backend(solver, relaxation, plan, norm)
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
+        self.backend.refuse_rows(rules)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "

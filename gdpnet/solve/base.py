@@ -13,7 +13,7 @@ import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
@@ -241,6 +241,7 @@ class Capabilities:
         linearisation: its answers come with their derivative.
         strict: its answers can be tightened until they hold without tolerance.
         nearest: where rules contradict each other it breaks them as little as possible.
+        convex: rows may be convex, and need not be linear.
     """
 
     norms: frozenset[str] = frozenset({"l1"})
@@ -248,6 +249,7 @@ class Capabilities:
     linearisation: bool = False
     strict: bool = False
     nearest: bool = False
+    convex: bool = False
 
 
 class Backend(ABC):
@@ -291,6 +293,11 @@ class Backend(ABC):
         if norm not in self.capabilities.norms:
             known = ", ".join(map(repr, sorted(self.capabilities.norms)))
             raise InputError(f"norm: solver {self!r} knows {known}, got {norm!r}.")
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where it does not know a kind of row."""
+        if not self.capabilities.convex:
+            refuse_curved(rules, f"solver: {self!r}")
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

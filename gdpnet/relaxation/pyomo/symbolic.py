@@ -79,6 +79,7 @@ class SymbolicReader(ExpressionReader):
         return _number(self._constants_of, self.constants, component)
 
     def leaf(self, expression: Any, owner: str) -> LinearForm | None:
+        """As in `ExpressionReader`, with Params, and fixed Vars, as inputs."""
         if isinstance(expression, VarData) and expression.fixed:
             if self._fixed_are_constants:
                 return LinearForm(Coefficient.of(("input", self._constant(expression))))
