@@ -34,6 +34,8 @@ class FeasibilityCheck(RowStack[int]):
 
     def _rows_of(self, item: int) -> Iterator[Row]:
         row = self._data.rows[item]
+        if row.curves:  # left out: what the other rows exclude stays excluded
+            return
         terms: dict[int, float] = {}
         for j, coefficient in row.terms:
             for column, value in self._times(coefficient, j):

@@ -17,6 +17,8 @@ its square, stands in a cone, the hull of the squares in the products:
 without an upper bound on eta, since nothing but the objective holds it down in any product. A part
 of the squared distance for each output makes several blocks tighter than one for all of them would.
 
+Rows with curves become rows and cones (`cones`).
+
 A variable that stands in some products of a block only has one more copy there, free in the
 products without it. Parts without rules, and outputs in no part, are written without copies. Only
 entries with the prediction and with coefficients that depend on x differ between samples.
@@ -31,9 +33,12 @@ import numpy as np
 from gdpnet.ir.data import Kind, Role, RuleData
 from gdpnet.lp.conic import ConeKind
 from gdpnet.relaxation.blocks import ALWAYS, Layout, Part
+from gdpnet.relaxation.cones import perspective
 from gdpnet.relaxation.products import Product
 from gdpnet.relaxation.rows import ONE, RowBuilder, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
+
+_Member = tuple[list[tuple[int, Value]], Value | None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Variable:
     """A column, and where it came from.
 
     Attributes:
-        kind: "value", "distance" or "weight".
+        kind: "value", "distance", "weight", or "curve": what the value of a convex function is at
+            most, whose name is that of the row it stands in.
         name: of the variable; empty for a weight.
         rules: names of the rules of its block; empty for what is no copy.
         term: names of the disjuncts of its product; empty for what is no copy, and for the copy
@@ -204,7 +210,7 @@ class RelaxationProgram(SparseProgram):
                 self._distance_of[j] = self._column(distance, *self._reach(j))
         rows = [i for i in part.rows if not self.data.rows[i].is_bound]
         # A row without variables holds or does not, whatever is chosen.
-        outside = [i for i in rows if part.convex or not self.data.rows[i].terms]
+        outside = [i for i in rows if part.convex or not self.data.columns_in(i)]
         for i in outside:
             self._row(i, self._value_of, None)
         if part.convex:
@@ -239,7 +245,7 @@ class RelaxationProgram(SparseProgram):
             values = {j: column for (kind, j), column in own.items() if kind == "value"}
             self.copies.append({j: c for j, c in values.items() if j < self.data.outputs})
             for i in dict.fromkeys((*product.rows, *always)):
-                self._row(i, values, weight)
+                self._row(i, values, weight, names, term)
             for kind, j in present:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
@@ -265,7 +271,7 @@ class RelaxationProgram(SparseProgram):
         d = self.data.outputs
         found = {("value", j): None for j in part.columns if j < d}
         for i in (*product.rows, *always):
-            found |= {("value", j): None for j, _ in self.data.rows[i].terms}
+            found |= {("value", j): None for j in self.data.columns_in(i)}
         for j in part.columns:  # bounds that depend on inputs are rows of every product
             if any(side is not None and side.moving for side in self._sides[j]):
                 found["value", j] = None
@@ -279,29 +285,51 @@ class RelaxationProgram(SparseProgram):
 
     # ---- rows ----------------------------------------------------------------------------
 
-    def _row(self, i: int, columns: dict[int, int], weight: int | None) -> None:
+    def _row(
+        self,
+        i: int,
+        columns: dict[int, int],
+        weight: int | None,
+        names: tuple[str, ...] = (),
+        term: frozenset[str] = frozenset(),
+    ) -> None:
         row = self.data.rows[i]
         terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
         bound = self._bound(i)
+        curves = []
+        for curve in row.curves:
+            shape = perspective(curve.shape, curve.exponent)
+            head = Variable("curve", row.name, names, term)
+            s = self._column(head, None if shape.signed else Value(), None)
+            terms.append((s, Value(curve.weight)))
+            curves.append((shape, s, curve))
         if weight is None:
             self._rows.add(row.name, terms, bound, row.equality)
         else:
             self._rows.add(row.name, [*terms, (weight, -bound)], equality=row.equality)
+        one: _Member = ([], Value(-1.0)) if weight is None else ([(weight, ONE)], None)
+        for shape, s, curve in curves:
+            arguments = [self._argument(k, columns, weight) for k in curve.arguments]
+            members = shape.members(([(s, ONE)], None), one, arguments, _minus)
+            self._rows.add_cone(row.name, shape.kind, members, shape.exponent)
+
+    def _argument(self, i: int, columns: dict[int, int], weight: int | None) -> _Member:
+        """The argument of a curve as a member of a cone."""
+        row = self.data.rows[i]
+        terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
+        if weight is None:
+            return terms, self._bound(i)
+        return [*terms, (weight, -self._bound(i))], None
 
     def _epigraph(self, j: int, value: int, distance: int, weight: int | None) -> None:
         name, yhat = self.data.columns[j].name, self._prediction(j)
         if self.norm == "l2":
-            away = [(value, ONE)] if weight is None else [(value, ONE), (weight, -yhat)]
-            self._rows.add_cone(
-                f"distance of {name}",
-                ConeKind.ROTATED,
-                (
-                    ([(distance, ONE)], None),
-                    # 1 where there is no choice
-                    ([], Value(-1.0)) if weight is None else ([(weight, ONE)], None),
-                    (away, yhat if weight is None else None),
-                ),
-            )
+            away: _Member = ([(value, ONE)], yhat)
+            one: _Member = ([], Value(-1.0))
+            if weight is not None:
+                away, one = ([(value, ONE), (weight, -yhat)], None), ([(weight, ONE)], None)
+            members = (([(distance, ONE)], None), one, away)
+            self._rows.add_cone(f"distance of {name}", ConeKind.ROTATED, members)
             return
         for sign in (1.0, -1.0):
             terms = [(value, Value(sign)), (distance, Value(-1.0))]
@@ -328,6 +356,11 @@ class RelaxationProgram(SparseProgram):
             terms = [(w, moved if a.number > 0 else -moved) for w, a in weight]
             bound = Value() if constant.is_zero else -moved
             self._rows.add(f"bound of {name}", [(copy, Value(sign)), *terms], bound)
+
+
+def _minus(member: _Member) -> _Member:
+    terms, bound = member
+    return [(column, -value) for column, value in terms], None if bound is None else -bound
 
 
 def complete(data: RuleData, layout: Layout) -> Layout:
