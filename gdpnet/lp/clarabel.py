@@ -8,7 +8,7 @@ import numpy as np
 
 from gdpnet.errors import MissingPackageError
 from gdpnet.extras import need
-from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
+from gdpnet.lp.conic import ConeKind, ConicSolution
 from gdpnet.lp.options import CLARABEL, CLARABEL_CAREFUL, Options
 from gdpnet.lp.program import Outcome
 from gdpnet.lp.standard import Span, StandardForm
@@ -34,14 +34,11 @@ class KeptProgram:
     """A conic program in Clarabel: its structure is set up once, its numbers change.
 
     Args:
-        structure: the program.
-
-    Attributes:
-        form: its standard form.
+        form: the program in its standard form.
     """
 
-    def __init__(self, structure: ConicStructure) -> None:
-        self.form = StandardForm(structure)
+    def __init__(self, form: StandardForm) -> None:
+        self.form = form
         self._solver: Any = None
 
     def solve(self, entries: Array, right: Array, cost: Array, square: Array) -> ConicSolution:

@@ -95,6 +95,7 @@ class RelaxationProgram(SparseProgram):
         variables: what each column is.
         copies: of each product, in the layout's order, the columns that are copies of outputs, by
             output; empty where there is no choice.
+        weight_of: column of the weight of the product that each column belongs to; -1 for none.
     """
 
     def __init__(self, data: RuleData, layout: Layout, norm: str = "l1") -> None:
@@ -102,6 +103,8 @@ class RelaxationProgram(SparseProgram):
         self.layout, self.norm = layout, norm
         self.variables: list[Variable] = []
         self.copies: list[dict[int, int]] = []
+        self._weight_of: list[int] = []
+        self._within = -1  # weight of the product that is being written
         self._lower: list[float] = []
         self._upper: list[float] = []
         self._rows = RowBuilder()
@@ -117,6 +120,7 @@ class RelaxationProgram(SparseProgram):
         for part in layout:
             self._write(part)
         self._compress(self._rows, self._lower, self._upper)
+        self.weight_of = np.array(self._weight_of, dtype=np.int64)
         del self._rows, self._lower, self._upper
 
     def sizes(self) -> Sizes:
@@ -179,6 +183,7 @@ class RelaxationProgram(SparseProgram):
         """A column with those bounds that are numbers; a copy may be 0 as well."""
         column = len(self.variables)
         self.variables.append(variable)
+        self._weight_of.append(column if variable.kind == "weight" else self._within)
         ends = [None if side is None or side.moving else side.number for side in (lower, upper)]
         if copy and variable.kind == "distance" and self.norm == "l2":
             ends = [0.0, None]
@@ -235,6 +240,7 @@ class RelaxationProgram(SparseProgram):
             term = self.disjuncts(product)
             weight = self._column(Variable("weight", "", names, term), Value(), ONE)
             weights.append(weight)
+            self._within = weight
             own: dict[tuple[str, int], int] = {}
             for kind, j in present:
                 sides = self._sides[j] if kind == "value" else self._reach(j)
@@ -249,6 +255,7 @@ class RelaxationProgram(SparseProgram):
             for kind, j in present:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
+        self._within = -1
         self.weights += weights
         self._rows.add(
             f"choice of {' + '.join(names)}", [(w, ONE) for w in weights], ONE, equality=True

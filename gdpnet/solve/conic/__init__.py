@@ -3,6 +3,7 @@
 | module | what is in it |
 |---|---|
 | `backend` | `Conic`: which samples get which program, and whether their points satisfy the rules |
-| `written` | programs kept in Clarabel, and batches of them |
+| `written`, `data` | programs kept in Clarabel, and batches of them |
 | `chosen` | the projection onto the disjuncts that a point satisfies |
+| `jacobian`, `linearisation` | derivatives of the programs' points, and of a batch |
 """

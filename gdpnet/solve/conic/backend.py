@@ -16,7 +16,6 @@ import numpy as np
 
 from gdpnet import core
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import clarabel
@@ -34,7 +33,8 @@ from gdpnet.solve.base import (
     Settings,
 )
 from gdpnet.solve.conic.chosen import project_onto_chosen
-from gdpnet.solve.conic.written import ConicData, ConicSolved, WrittenCone
+from gdpnet.solve.conic.linearisation import ConicLinearisation
+from gdpnet.solve.conic.written import ConicSolved, Programs
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.backend import RelaxedBatch
@@ -79,33 +79,6 @@ class Conic(Backend):
         return batch.answer
 
 
-class ConicLinearisation(Linearisation):
-    """The derivative of a batch of relaxed projections in the Euclidean norm.
-
-    Args:
-        rules: the rules.
-        size: samples of the batch.
-
-    Attributes:
-        known: samples whose derivative it has, (B,) bool.
-        groups: samples, and who knows their derivative; a later group replaces an earlier one.
-    """
-
-    def __init__(self, rules: Rules, size: int) -> None:
-        self.rules = rules
-        self.known: Array = np.zeros(size, dtype=bool)
-        self.groups: list[tuple[Array, Linearisation]] = []
-
-    def vjp(self, gradient: Array) -> Gradients:
-        """Gradients of a loss from its gradient with respect to y, (B, d); others pass it on."""
-        found = Gradients.passing(self.rules, gradient)
-        for samples, own in self.groups:
-            part = own.vjp(np.ascontiguousarray(gradient[samples]))
-            for whole, piece in zip(found, part, strict=True):
-                whole[samples] = piece
-        return found
-
-
 class ConicBatch(RelaxedBatch):
     """A batch, and the layout that each of its samples has now."""
 
@@ -115,7 +88,7 @@ class ConicBatch(RelaxedBatch):
         super().__init__(request, layouts, instance, backend)
         self.request = request
         self.jacobian = None
-        self.derivative = ConicLinearisation(request.rules, len(request.yhat))
+        self.derivative = ConicLinearisation(request, layouts, self.number, instance, self.start)
         self.answer = self.answer._replace(
             linearisation=self.derivative, solvers=("none", backend.name, "exact")
         )
@@ -134,11 +107,17 @@ class ConicBatch(RelaxedBatch):
             if self.layouts.contradictory[number]:
                 continue
             own = np.flatnonzero(which == k)
-            found, program = self._programs(number, samples[own])
-            outcome[own], value[own] = found.outcome, found.value
+            written = self.rules.cache[Programs].of(number)
+            program, data = written.program, self.derivative.data(written.program, samples[own])
+            found = written.solve(data)
+            outcome[own], value[own] = found.outcome, found.value + data.elsewhere(program)
             y[np.ix_(own, program.which)] = found.points[:, program.outputs]
             self._take_copies(number, program, found, own, y)
             self._note_weights(samples[own], number, found.weight)
+            if self.settings.linearise and written.differentiable:
+                good = np.flatnonzero(found.outcome == Outcome.OPTIMAL)
+                jacobian = written.jacobian(data, found, good)
+                self.derivative.add(samples[own[good]], jacobian)
         solved = outcome == Outcome.OPTIMAL
         if self.rules.cache[integer_outputs] is not None:
             y = whole_outputs(self.rules, y, _VALUE)
@@ -148,22 +127,6 @@ class ConicBatch(RelaxedBatch):
         held = self.judge(samples[solved], TOLERANCES.satisfied)
         self._polish(samples[solved][held])
         self._unsolved(samples[~solved])
-
-    def _programs(self, number: int, samples: Array) -> tuple[ConicSolved, RelaxationProgram]:
-        cache = self.rules.cache[_written]
-        if number not in cache:
-            cache[number] = WrittenCone(self.layouts.program(number, "l2"))
-        written = cache[number]
-        some, start = self.instance.take(samples), self.start[samples]
-        data = ConicData(
-            written.program.parameters(some.bound, some.varying, start),
-            *(start, self.request.yhat[samples], self.settings.weights),
-        )
-        found = written.solve(data)
-        # Outputs in no part stay within their bounds, nearest to the prediction.
-        outside = (self.start[samples] - self.request.yhat[samples]) * self.settings.weights
-        outside[:, written.program.which] = 0.0
-        return found._replace(value=found.value + (outside**2).sum(1)), written.program
 
     def _take_copies(
         self, number: int, program: RelaxationProgram, found: ConicSolved, own: Array, y: Array
@@ -205,8 +168,7 @@ class ConicBatch(RelaxedBatch):
         answer.status[samples] = Status.PROJECTED
         self.judge(samples, TOLERANCES.satisfied)
         if found.linearisation is not None:
-            self.derivative.known[samples] = True
-            self.derivative.groups.append((samples, _Some(found.linearisation, good)))
+            self.derivative.add(samples, _Some(found.linearisation, good))
 
     def _unsolved(self, samples: Array) -> None:
         """What Clarabel found no point for: the exact engine has the last word on contradictions.
@@ -225,8 +187,7 @@ class ConicBatch(RelaxedBatch):
             getattr(answer, name)[there] = getattr(found, name)[known]
         answer.solver[there] = answer.solvers.index("exact")
         if found.linearisation is not None:
-            self.derivative.known[there] = True
-            self.derivative.groups.append((there, _Some(found.linearisation, known)))
+            self.derivative.add(there, _Some(found.linearisation, known))
 
     @property
     def _exactly(self) -> Settings:
@@ -247,8 +208,3 @@ class _Some(Linearisation):
         full = np.zeros((len(self._good), gradient.shape[1]))
         full[self._good] = gradient
         return Gradients(*(part[self._good] for part in self._whole.vjp(full)))
-
-
-def _written(_: Rules) -> dict[int, WrittenCone]:
-    """Programs in Clarabel, by layout."""
-    return {}

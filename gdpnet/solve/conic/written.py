@@ -1,14 +1,4 @@
-r"""Conic programs of relaxations, kept in Clarabel, for batches of samples.
-
-The lifted sets are measured from c, the prediction within the outputs' bounds, and what that leaves
-of the squared distance is linear in y:
-
-    (y - yhat)^2 = (y - c)^2 + 2 (c - yhat) y + yhat^2 - c^2
-
-An affine map of (y, eta) takes one lifted set to the other, and with it the hulls and their
-intersections, so the program is the same; its numbers are those of the box and not of predictions
-far away.
-"""
+"""Conic programs of relaxations, kept in Clarabel, for batches of samples."""
 
 from __future__ import annotations
 
@@ -17,12 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp.clarabel import KeptProgram
-from gdpnet.lp.conic import ConicSolution, ConicStructure
-from gdpnet.lp.program import Outcome
+from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
+from gdpnet.lp.standard import StandardForm
+from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.relaxation.sparse import SparseProgram
+from gdpnet.solve.conic.data import ConicData
+from gdpnet.solve.conic.jacobian import ConicJacobian
 
 Array = np.ndarray
 
@@ -35,36 +29,6 @@ def structure_of(program: SparseProgram) -> ConicStructure:
     )
 
 
-class ConicData(NamedTuple):
-    """The programs of a batch.
-
-    Attributes:
-        parameters: what samples differ in, `batch x parameters`.
-        start: predictions within the bounds, `batch x d`.
-        yhat: predictions, `batch x d`.
-        weights: of the outputs, `d`.
-    """
-
-    parameters: Array
-    start: Array
-    yhat: Array
-    weights: Array
-
-    def cost(self, program: SparseProgram) -> Array:
-        """Costs of the columns, `batch x n`."""
-        cost = np.zeros((len(self.yhat), len(program.lower)))
-        square = self.weights[program.which] ** 2
-        cost[:, program.distances] = square
-        cost[:, program.outputs] = 2.0 * square * (self.start - self.yhat)[:, program.which]
-        return cost
-
-    def constant(self, program: SparseProgram) -> Array:
-        """What the costs leave of the squared distance in the program's outputs, `batch`."""
-        square = self.weights[program.which] ** 2
-        away = (self.yhat - self.start) * (self.yhat + self.start)
-        return np.asarray(away[:, program.which] @ square)
-
-
 class ConicSolved(NamedTuple):
     """Solved programs of a batch.
 
@@ -73,12 +37,16 @@ class ConicSolved(NamedTuple):
         value: lower bound on the squared distance in the program's outputs, `batch`.
         outcome: code of `Outcome`, `batch`, int8.
         weight: of the products, `batch x products`.
+        unit: in which costs were given to the solver, `batch`.
+        found: what it said of each sample.
     """
 
     points: Array
     value: Array
     outcome: Array
     weight: Array
+    unit: Array
+    found: list[ConicSolution]
 
 
 class WrittenCone:
@@ -86,11 +54,13 @@ class WrittenCone:
 
     Args:
         program: the program, with norm="l2".
+        eps: size of a quadratic term `eps / 2` on the weights of the products.
     """
 
-    def __init__(self, program: RelaxationProgram) -> None:
-        self.program = program
-        self._structure = structure_of(program)
+    def __init__(self, program: RelaxationProgram, eps: float = 0.0) -> None:
+        self.program, self.form = program, StandardForm(structure_of(program))
+        self.square = np.zeros(len(program.lower))
+        self.square[[column for column in program.weights if column >= 0]] = eps
         self._idle: list[KeptProgram] = []
         self._lock = threading.Lock()
 
@@ -99,7 +69,7 @@ class WrittenCone:
         program, size = self.program, len(data.yhat)
         points = np.full((size, len(program.lower)), np.nan)
         value, outcome = np.full(size, -np.inf), np.empty(size, dtype=np.int8)
-        unit, found = self.solutions(data)
+        unit, found = self._solutions(data)
         for s, solution in enumerate(found):
             outcome[s] = solution.outcome
             if solution.point is not None:
@@ -107,28 +77,33 @@ class WrittenCone:
                 value[s] = solution.bound / unit[s]
         columns = np.array(program.weights, dtype=np.int64)
         share = np.where(columns >= 0, points[:, columns], 1.0)
-        return ConicSolved(points, value + data.constant(program), outcome, share)
+        value += data.constant(program)
+        return ConicSolved(points, value, outcome, share, unit, found)
 
-    def solutions(
-        self, data: ConicData, square: Array | None = None
-    ) -> tuple[Array, list[ConicSolution]]:
-        """What Clarabel says of each sample, and in which units costs were given, `batch`.
+    def jacobian(self, data: ConicData, solved: ConicSolved, samples: Array) -> ConicJacobian:
+        """The derivative of some of the points, all of them found."""
+        return ConicJacobian(
+            *(self.program, self.form, data.take(samples), self.square),
+            *(solved.unit[samples], [solved.found[s] for s in samples.tolist()]),
+        )
 
-        Args:
-            data: the samples.
-            square: diagonal of a quadratic term, `n`; None for none.
-        """
+    @property
+    def differentiable(self) -> bool:
+        """Whether the derivative of the projections onto its cones is known."""
+        return all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
+
+    def _solutions(self, data: ConicData) -> tuple[Array, list[ConicSolution]]:
+        """What Clarabel says of each sample, and in which units costs were given, `batch`."""
         program = self.program
         cost = data.cost(program)
         unit = power_of_two(np.abs(cost).max(1, initial=0.0))
+        numbers = program.numbers(program.moving_values(data.parameters))
+        entries, right = self.form.matrices(*numbers)
         with self._lock:
             kept = self._idle.pop() if self._idle else None
-        kept = kept or KeptProgram(self._structure)
-        numbers = program.numbers(program.moving_values(data.parameters))
-        entries, right = kept.form.matrices(*numbers)
-        flat = np.zeros(len(program.lower)) if square is None else square
+        kept = kept or KeptProgram(self.form)
         found = [
-            kept.solve(entries[s], right[s], cost[s] * unit[s], flat * unit[s])
+            kept.solve(entries[s], right[s], cost[s] * unit[s], self.square * unit[s])
             for s in range(len(cost))
         ]
         with self._lock:
@@ -136,6 +111,24 @@ class WrittenCone:
         return unit, found
 
 
-def solved(outcome: Array) -> Array:
-    """Samples that have a point, bool."""
-    return np.asarray(outcome == Outcome.OPTIMAL)
+class Programs:
+    """Programs of one rule model, by layout and quadratic term, made when first met and kept.
+
+    Args:
+        rules: the rules.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._layouts = layouts_of(rules)
+        self._made: dict[tuple[int, float], WrittenCone] = {}
+
+    def of(self, number: int, eps: float = 0.0) -> WrittenCone:
+        """The program of a layout.
+
+        Args:
+            number: of the layout.
+            eps: of the quadratic term on the weights.
+        """
+        if (number, eps) not in self._made:
+            self._made[number, eps] = WrittenCone(self._layouts.program(number, "l2"), eps)
+        return self._made[number, eps]
