@@ -105,6 +105,8 @@ class RelaxationProgram(SparseProgram):
         self.copies: list[dict[int, int]] = []
         self._weight_of: list[int] = []
         self._within = -1  # weight of the product that is being written
+        self._summed: list[int] = []  # columns that are sums of copies
+        self._coned: set[int] = set()  # weights that a cone keeps from being negative
         self._lower: list[float] = []
         self._upper: list[float] = []
         self._rows = RowBuilder()
@@ -135,6 +137,28 @@ class RelaxationProgram(SparseProgram):
             nonzeros=len(self.column),
             cones=len(self.cones),
         )
+
+    def needed_bounds(self) -> tuple[Array, Array]:
+        """Bounds of the columns without those that rows and cones say again, `n` each.
+
+        A solver of cones is slower for every one of them, and where such a bound is tight beside a
+        cone the multipliers, and with them derivatives, are not those of the cone.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for j, variable in enumerate(self.variables):
+            if variable.kind == "distance" and self.norm == "l2":
+                lower[j] = -np.inf
+            elif variable.kind == "curve":
+                lower[j] = -np.inf
+            elif variable.kind == "weight":
+                upper[j] = np.inf
+                if j in self._coned:
+                    lower[j] = -np.inf
+            elif self.weight_of[j] >= 0:  # its rows leave out bounds that are 0
+                lower[j] = -np.inf if lower[j] < 0.0 else lower[j]
+                upper[j] = np.inf if upper[j] > 0.0 else upper[j]
+        lower[self._summed], upper[self._summed] = -np.inf, np.inf
+        return lower, upper
 
     # ---- parameters ----------------------------------------------------------------------
 
@@ -225,6 +249,7 @@ class RelaxationProgram(SparseProgram):
                 if j < d:
                     self._epigraph(j, self._value_of[j], self._distance_of[j], None)
             return
+        self._summed += [self._value_of[j] for j in part.columns]
         always = [i for i in rows if i not in outside]
         for block in part.blocks:
             self._block(part, always, block.rules, block.products)
@@ -335,6 +360,7 @@ class RelaxationProgram(SparseProgram):
             one: _Member = ([], Value(-1.0))
             if weight is not None:
                 away, one = ([(value, ONE), (weight, -yhat)], None), ([(weight, ONE)], None)
+                self._coned.add(weight)
             members = (([(distance, ONE)], None), one, away)
             self._rows.add_cone(f"distance of {name}", ConeKind.ROTATED, members)
             return

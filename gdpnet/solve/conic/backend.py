@@ -7,7 +7,8 @@ A point that satisfies the rules is the nearest one, since
 
     |W (y - yhat)|^2 = |W sum_k (y_k - weight_k yhat)|^2 <= sum_k |W (y_k - ...)|^2 / weight_k
 
-and is found again by the exact engine on the disjuncts that hold there; any other is RELAXED.
+and is found again by the exact engine on the disjuncts that hold there. So is the point where one
+copy of every block carries all the weight. Any other is RELAXED.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from gdpnet.solve.base import (
     Request,
     Settings,
 )
-from gdpnet.solve.conic.chosen import project_onto_chosen
+from gdpnet.solve.conic.chosen import chosen_rows, project_onto_rows
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.conic.written import ConicSolved, Programs
 from gdpnet.solve.exact.backend import Exact
@@ -43,6 +44,9 @@ from gdpnet.solve.status import Status
 
 # A copy with less weight is what the interior-point method left over.
 _WEIGHT = 1e-3
+
+# A copy with more has all of it: weights are right to the root of the tolerance.
+_WHOLE = 1.0 - 1e-4
 
 # What a conic program's value may miss of the squared distance it stands for.
 _VALUE = 1e-6
@@ -103,6 +107,7 @@ class ConicBatch(RelaxedBatch):
         y = self.start[samples]
         numbers = self.number[samples]
         first, which = distinct(numbers)
+        carried: dict[int, tuple[int, ...]] = {}
         for k, number in enumerate(numbers[first].tolist()):
             if self.layouts.contradictory[number]:
                 continue
@@ -114,6 +119,7 @@ class ConicBatch(RelaxedBatch):
             y[np.ix_(own, program.which)] = found.points[:, program.outputs]
             self._take_copies(number, program, found, own, y)
             self._note_weights(samples[own], number, found.weight)
+            carried |= self._carried(number, found, samples[own])
             if self.settings.linearise and written.differentiable:
                 good = np.flatnonzero(found.outcome == Outcome.OPTIMAL)
                 jacobian = written.jacobian(data, found, good)
@@ -125,7 +131,9 @@ class ConicBatch(RelaxedBatch):
         answer.value[samples] = np.where(solved, np.maximum(value, 0.0), np.inf)
         answer.status[samples] = Status.PROJECTED
         held = self.judge(samples[solved], TOLERANCES.satisfied)
-        self._polish(samples[solved][held])
+        self._polish(samples[solved][held], self._held_rows(samples[solved][held]))
+        whole = [s for s in samples[solved][~held].tolist() if s in carried]
+        self._polish(np.array(whole, dtype=np.int64), [carried[s] for s in whole])
         self._unsolved(samples[~solved])
 
     def _take_copies(
@@ -146,19 +154,38 @@ class ConicBatch(RelaxedBatch):
                     y[np.ix_(own[rows], list(columns))] = copy / found.weight[rows, k, None]
             at += products
 
-    def _polish(self, samples: Array) -> None:
-        """Find points that satisfy the rules again, from the rows that hold there."""
+    def _carried(
+        self, number: int, found: ConicSolved, samples: Array
+    ) -> dict[int, tuple[int, ...]]:
+        """Rows of the products that have all the weight of their blocks, by sample."""
+        blocks = [block for part in self.layouts.listed[number] for block in part.blocks]
+        ends = np.cumsum([len(block.products) for block in blocks])[:-1]
+        spans = np.split(found.weight, ends, axis=1)
+        whole = np.all([span.max(1) > _WHOLE for span in spans], axis=0) if spans else np.zeros(0)
+        count = len(self.rules.data.rows)  # behind these stand rows that relaxations add
+        rows = {}
+        for s in np.flatnonzero(whole).tolist():
+            taken = [b.products[int(w[s].argmax())] for b, w in zip(blocks, spans, strict=True)]
+            own = {i for product in taken for i in product.rows if i < count}
+            rows[int(samples[s])] = tuple(sorted(own))
+        return rows
+
+    def _polish(self, samples: Array, rows: list[tuple[int, ...]]) -> None:
+        """Find points again, from rows that hold there: to the last digits, with a derivative."""
         answer = self.answer
         if not len(samples):
             return
-        request = self.request.take(samples)
-        clauses = self.instance.active[samples][:, : len(self.rules.data.clauses)]
-        for own, found in project_onto_chosen(request, clauses, answer.assignment[samples]):
+        for own, found in project_onto_rows(self.request.take(samples), rows):
             there = samples[own]
             near = found.value <= answer.value[there] + _VALUE * np.maximum(1.0, found.value)
             good = found.answered & near
             self._accept(there[good], found, good)
             answer.status[there[~good]] = Status.RELAXED
+
+    def _held_rows(self, samples: Array) -> list[tuple[int, ...]]:
+        """Rows of the disjuncts that hold at points that satisfy the rules."""
+        active, holds = self.instance.active, self.answer.assignment
+        return [chosen_rows(self.rules, active[s], holds[s]) for s in samples.tolist()]
 
     def _accept(self, samples: Array, found: Answer, good: Array) -> None:
         answer = self.answer

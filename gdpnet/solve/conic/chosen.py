@@ -7,7 +7,7 @@ last digits and with its derivative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,25 +16,25 @@ from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Request
 from gdpnet.solve.exact.backend import Exact
 
-_MOST_CHOICES = 512  # kept for the rules; more are made anew
+_MOST_CHOICES = 2048  # kept for the rules; more are made anew
 
 
-def project_onto_chosen(
-    request: Request, active: Array, holds: Array
+def project_onto_rows(
+    request: Request, rows: Sequence[tuple[int, ...]]
 ) -> Iterator[tuple[Array, Answer]]:
     """Samples that have the same rows to satisfy, and their projections onto those.
 
     Args:
-        request: samples whose points satisfy the rules.
-        active: which clauses apply, (B, clauses) bool.
-        holds: booleans that are true at those points, (B, booleans).
+        request: the samples.
+        rows: of each sample, without those that always hold.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
-    for s in range(len(holds)):
-        groups.setdefault(chosen_rows(request.rules, active[s], holds[s]), []).append(s)
-    for rows, members in groups.items():
+    for s, own in enumerate(rows):
+        groups.setdefault(own, []).append(s)
+    for own, members in groups.items():
         samples = np.array(members, dtype=np.int64)
-        part = request.take(samples)._replace(rules=_with_rows(request.rules, rows))
+        every = (*request.rules.data.global_rows, *own)
+        part = request.take(samples)._replace(rules=with_rows_alone(request.rules, every))
         yield samples, Exact().solve(part)
 
 
@@ -71,14 +71,14 @@ def chosen_rows(rules: Rules, active: Array, holds: Array) -> tuple[int, ...]:
     return tuple(sorted(set(rows)))
 
 
-def _with_rows(rules: Rules, rows: tuple[int, ...]) -> Rules:
-    """The same columns and rows, of which some always hold, and no choice is left."""
+def with_rows_alone(rules: Rules, rows: tuple[int, ...]) -> Rules:
+    """The same columns and rows, of which these always hold, and no choice is left."""
     known = rules.cache[_choices]
     found = known.get(rows)
     if found is None:
         data = replace(
             rules.data,
-            global_rows=tuple(dict.fromkeys((*rules.data.global_rows, *rows))),
+            global_rows=tuple(dict.fromkeys(rows)),
             booleans=(),
             clauses=(),
             rules=(),

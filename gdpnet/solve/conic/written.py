@@ -14,18 +14,17 @@ from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
 from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
-from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.conic.data import ConicData
 from gdpnet.solve.conic.jacobian import ConicJacobian
 
 Array = np.ndarray
 
 
-def structure_of(program: SparseProgram) -> ConicStructure:
+def structure_of(program: RelaxationProgram) -> ConicStructure:
     """What all samples of a program share."""
     return ConicStructure(
-        *(program.lower, program.upper, program.start, program.column, program.equality),
-        program.cones,
+        *program.needed_bounds(),
+        *(program.start, program.column, program.equality, program.cones),
     )
 
 
