@@ -21,6 +21,7 @@ from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.base import Backend, Request, Settings
+from gdpnet.solve.conic.backend import Conic
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
@@ -192,7 +193,7 @@ class Projector:
         self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         plan = _plan(rules, relaxation)
-        self.backend = _backend(solver, relaxation, plan)
+        self.backend = _backend(solver, relaxation, plan, norm)
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
         self.backend.refuse_rows(rules)
@@ -322,11 +323,13 @@ def _plan(rules: Rules, relaxation: Any) -> Plan | None:
     return Plan.cnf() if adaptive else Plan.of(relaxation, rules)
 
 
-def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
+def _backend(solver: Any, relaxation: Any, plan: Plan | None, norm: str) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
             backend: Backend = Exact() if core.AVAILABLE else MILP()
+        elif norm == "l2":
+            backend = Conic()
         else:
             backend = Extended("simplex" if core.AVAILABLE else "highs")
         if not core.AVAILABLE:
