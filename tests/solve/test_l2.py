@@ -322,8 +322,6 @@ def test_answers_do_not_depend_on_threads() -> None:
         ({"relaxation": "adaptive"}, "norm: solver .* knows 'l1', got 'l2'"),
         ({"solver": "milp"}, "norm: solver MILP.* knows 'l1', got 'l2'"),
         ({"solver": "extended"}, "norm: solver Extended.* knows 'l1', got 'l2'"),
-        ({"strict": True}, "strict: True is known for norm='l1' only"),
-        ({"on_conflict": "nearest"}, "on_conflict: 'nearest' is known for norm='l1' only"),
         ({"gradient": "qp"}, "gradient: QP.* is known for norm='l1' only"),
         ({"gradient": gdpnet.Mixed("qp")}, "gradient: QP.* is known for norm='l1' only"),
         ({"forward": "qp"}, "gradient: QP.* is known for norm='l1' only"),
