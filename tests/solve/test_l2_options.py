@@ -288,9 +288,8 @@ def balanced(rules: gdpnet.RuleModel, yhat: Any, x: Any, weights: Any) -> None:
         for j, column in enumerate(data.columns):
             if column.integer:
                 continue
-            near = [
-                abs(z[k, j] - v) <= 1e-7 * max(1.0, abs(v)) for v in (column.lower, column.upper)
-            ]
+            ends = (column.lower, column.upper)
+            near = [math.isfinite(v) and abs(z[k, j] - v) <= 1e-7 * max(1.0, abs(v)) for v in ends]
             rest = float(left[j])
             allowed = 1e-6 * max(1.0, w.max())
             assert abs(rest) <= allowed or (near[0] and rest > 0) or (near[1] and rest < 0), (

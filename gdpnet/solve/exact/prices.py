@@ -62,6 +62,17 @@ def balance(rows: Array, free: Array, slope: Array, unit: Array) -> Array:
     return found
 
 
+def bounds_met(z: Array, lower: Array, upper: Array) -> Array:
+    """Rows of the bounds that a point is just at, `k x n`."""
+    unit = np.eye(len(z))
+    return np.vstack(
+        [
+            sign * unit[np.isfinite(side) & (np.abs(z - side) <= TIGHT * np.maximum(1, abs(side)))]
+            for sign, side in ((1.0, upper), (-1.0, lower))
+        ]
+    )
+
+
 def euclidean_prices(
     rules: Rules,
     instance: Instance,
@@ -137,12 +148,8 @@ class _Columns:
 
     def held(self, z: Array) -> tuple[Array, Array]:
         """Rows of the bounds that are met and of whole numbers, `k x n`; which have either sign."""
-        near = [
-            np.abs(z - side) <= TIGHT * np.maximum(1.0, np.abs(side))
-            for side in (self.upper, self.lower)
-        ]
-        unit = np.eye(len(z))
-        rows = [unit[self.integer], unit[near[0] & ~self.integer], -unit[near[1] & ~self.integer]]
-        free = np.zeros(sum(map(len, rows)), dtype=bool)
-        free[: len(rows[0])] = True
-        return np.vstack(rows), free
+        bounds = bounds_met(z, self.lower, self.upper)
+        rows = np.vstack([np.eye(len(z))[self.integer], bounds])
+        free = np.zeros(len(rows), dtype=bool)
+        free[: len(rows) - len(bounds)] = True
+        return rows, free
