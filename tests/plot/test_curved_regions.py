@@ -89,8 +89,7 @@ def test_outlines_are_hulls() -> None:
     hulls = [hull(here.union((0, 1), {}, [r])) for r in (0, 1)]
     assert all(inside(one, cnf, 1e-6).all() for one in hulls)
     ax = plot_region(rules, relaxation=["cnf", "dnf"])
-    drawn = polygons(ax)
-    assert {"outline of CNF", "outline of DNF"} <= set(drawn)
+    assert all(polygons(ax, gid) for gid in ("region", "outline of CNF", "outline of DNF"))
 
 
 def test_outlines_of_more_outputs_are_refused_by_name() -> None:
