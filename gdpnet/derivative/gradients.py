@@ -16,6 +16,7 @@ from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
 from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
+from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
@@ -99,6 +100,10 @@ class QP(Sensitivity):
     `info.capped` tells. For CNF and partial DNF it is that of all products of the clusters.
     Distances count in units of the heaviest output's weight.
 
+    With norm="l2" the term stands on the weights of the products alone, since the square is curved
+    in everything else: y is a mean of the nearest points of the products whose squared distance is
+    within eps of the least.
+
     Args:
         eps: size of the quadratic term.
         cap: most products of a sample.
@@ -130,14 +135,6 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
-    def refuse_norm(self, norm: str) -> None:
-        """Raise where the norm is another: the regularised program is that of l1."""
-        if norm != "l1":
-            raise InputError(
-                f"gradient: {self!r} is known for norm='l1' only, got norm={norm!r}. Use "
-                "gradient='vertex', 'auto' or 'straight_through'."
-            )
-
     def refuse_rows(self, rules: Rules) -> None:
         """Raise where rows are not linear: the regularised program is one of linear rows."""
         refuse_curved(rules, f"gradient: {self!r}")
@@ -148,6 +145,14 @@ class QP(Sensitivity):
         from gdpnet.derivative.qp.layouts import RelaxedQPs
 
         found, settings = answer.linearisation, request.settings
+        if isinstance(found, ConicLinearisation):
+            from gdpnet.derivative.qp.conic import ConicQPs
+
+            return ConicQPs(found, float(self.eps))
+        if settings.norm == "l2":
+            from gdpnet.derivative.qp.squares import SquareQPs
+
+            return SquareQPs(request, answer, float(self.eps), self.cap)
         if isinstance(found, RelaxedJacobian):
             return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
         if not isinstance(found, ExactLinearisation):

@@ -1,7 +1,7 @@
 """Values of curves for a batch, differentiable.
 
 Outside its domain a curve goes on as a straight line, or stays as it is at the domain's end: values
-and slopes are numbers everywhere, and convex. The reader adds the domain as a row of its own.
+and slopes are numbers everywhere. The reader adds the domain as a row of its own.
 """
 
 from __future__ import annotations

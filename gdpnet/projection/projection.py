@@ -301,7 +301,8 @@ class ProjectionInfo:
 
         Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
         beyond their number. The distance falls by the multiplier per unit that the row's right
-        side grows. Known for samples that the exact engine projected to a vertex, with norm="l1".
+        side grows. Known for samples that the exact engine projected; with norm="l2" they are
+        computed when asked for, sample by sample.
         """
         projection, found = self._projection, self._answer.linearisation
         size = len(self._answer.y)
@@ -325,7 +326,8 @@ class ProjectionInfo:
             return None
         layouts = layouts_of(self._projection._rules)
         used = [k for k in np.unique(self._answer.notes["layout"]).tolist() if k >= 0]
-        sizes = [layouts.sizes(k) for k in used if not layouts.contradictory[k]]
+        norm = self._projection.request.settings.norm
+        sizes = [layouts.sizes(k, norm) for k in used if not layouts.contradictory[k]]
         return max(sizes, key=lambda s: s.nonzeros, default=None)
 
     @cached_property

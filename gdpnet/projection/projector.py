@@ -21,6 +21,7 @@ from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.base import Backend, Request, Settings
+from gdpnet.solve.conic.backend import Conic
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
@@ -55,7 +56,7 @@ def project(
     on_conflict: str = "pass",
     on_invalid: str = "raise",
 ) -> Projection:
-    """The nearest outputs, in weighted l1 distance, that satisfy the rules.
+    """The nearest outputs, in a weighted distance, that satisfy the rules.
 
     Args:
         rules: the rules.
@@ -67,9 +68,8 @@ def project(
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         norm: of the distance: `"l1"`, the sum of `w |y - yhat|`, or `"l2"`, the root of the sum of
             `(w (y - yhat))^2`. With `"l2"` the nearest point inside a disjunct is unique, and
-            `value` is the squared distance; the exact engine alone knows it, without `strict`,
-            `on_conflict="nearest"` and the gradient `"qp"`, and what its limits leave unfinished
-            is LIMIT or UNSOLVED.
+            `value` is the squared distance; what the exact engine's limits leave unfinished is
+            LIMIT or UNSOLVED. What does not know a norm refuses it (`docs/norms.md`).
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
             or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
@@ -192,7 +192,7 @@ class Projector:
         self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         plan = _plan(rules, relaxation)
-        self.backend = _backend(solver, relaxation, plan)
+        self.backend = _backend(solver, relaxation, plan, norm)
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
         self.backend.refuse_rows(rules)
@@ -214,9 +214,6 @@ class Projector:
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
-        if norm != "l1" and (strict or on_conflict == "nearest"):
-            what = "strict: True" if strict else "on_conflict: 'nearest'"
-            raise InputError(f"{what} is known for norm='l1' only, got norm={norm!r}.")
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
@@ -322,11 +319,13 @@ def _plan(rules: Rules, relaxation: Any) -> Plan | None:
     return Plan.cnf() if adaptive else Plan.of(relaxation, rules)
 
 
-def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
+def _backend(solver: Any, relaxation: Any, plan: Plan | None, norm: str) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
             backend: Backend = Exact() if core.AVAILABLE else MILP()
+        elif norm == "l2":
+            backend = Conic()
         else:
             backend = Extended("simplex" if core.AVAILABLE else "highs")
         if not core.AVAILABLE:
