@@ -3,7 +3,8 @@
     python -m tests.solve.convex_oracle [--count 5000] [--norm l2] [--first 0]
 
 compares the exact engine with it on as many problems and prints what differs. A tenth of the
-disjuncts have no interior: there the engine is right to 1e-6, elsewhere to 1e-7.
+disjuncts have no interior: there the engine is right to 1e-6, or says that it has not finished;
+elsewhere it is right to 1e-7.
 """
 
 from __future__ import annotations
@@ -229,7 +230,9 @@ def compare(seed: int, norm: str, most: int = 20) -> tuple[int, str | None]:
     if status == core.NO_SOLUTION:
         return status, None if wanted == np.inf else f"no solution, Clarabel {wanted}"
     if status not in (core.SOLVED, core.ACCEPTED_AS_IS):
-        return status, f"outcome {status}, found {value}, Clarabel {wanted}"
+        # Sets without an interior may be left open, and are counted as such.
+        honest = draft.thin and value >= wanted - 1e-6 * max(1.0, wanted)
+        return status, None if honest else f"outcome {status}, found {value}, Clarabel {wanted}"
     chosen = [k for k, value in enumerate(solved.assignment[0]) if value == 1]
     rows = {*data.global_rows, *(i for k in chosen for i in data.booleans[k].true_rows)}
     worst = max(excess(data, i, y) for i in rows)
