@@ -91,6 +91,14 @@ class WrittenCone:
         """Whether the derivative of the projections onto its cones is known."""
         return all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
 
+    def _new(self) -> KeptProgram:
+        """The program set up with numbers of no sample: what depends on samples is 0."""
+        program = self.program
+        entries, right = self.form.matrices(program.value[None], program.bound[None])
+        cost = np.zeros(len(program.lower))
+        cost[program.distances] = 1.0
+        return KeptProgram(self.form, entries[0], right[0], cost, self.square)
+
     def _solutions(self, data: ConicData) -> tuple[Array, list[ConicSolution]]:
         """What Clarabel says of each sample, and in which units costs were given, `batch`."""
         program = self.program
@@ -100,7 +108,7 @@ class WrittenCone:
         entries, right = self.form.matrices(*numbers)
         with self._lock:
             kept = self._idle.pop() if self._idle else None
-        kept = kept or KeptProgram(self.form)
+        kept = kept or self._new()
         found = [
             kept.solve(entries[s], right[s], cost[s] * unit[s], self.square * unit[s])
             for s in range(len(cost))
