@@ -14,7 +14,7 @@ import numpy as np
 from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
@@ -56,6 +56,9 @@ class Sensitivity(ABC):
 
     def refuse_norm(self, norm: str) -> None:  # noqa: B027
         """Raise where it cannot be had of projections in a norm; most do not ask."""
+
+    def refuse_rows(self, rules: Rules) -> None:  # noqa: B027
+        """Raise where it does not know a kind of row; most do not ask."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,21 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
+<<<<<<< HEAD
+=======
+    def refuse_norm(self, norm: str) -> None:
+        """Raise where the norm is another: the regularised program is that of l1."""
+        if norm != "l1":
+            raise InputError(
+                f"gradient: {self!r} is known for norm='l1' only, got norm={norm!r}. Use "
+                "gradient='vertex', 'auto' or 'straight_through'."
+            )
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where rows are not linear: the regularised program is one of linear rows."""
+        refuse_curved(rules, f"gradient: {self!r}")
+
+>>>>>>> reading
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
         from gdpnet.derivative.qp.dnf import solve_qp
@@ -221,6 +239,11 @@ class Mixed(Sensitivity):
         """Raise where one of the two cannot be had."""
         self.first.refuse_norm(norm)
         self.second.refuse_norm(norm)
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where one of the two does not know a kind of row."""
+        self.first.refuse_rows(rules)
+        self.second.refuse_rows(rules)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""

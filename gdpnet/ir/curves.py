@@ -1,7 +1,7 @@
 """Values of curves for a batch, differentiable.
 
 Outside its domain a curve goes on as a straight line, or stays as it is at the domain's end: values
-and slopes are numbers everywhere, and convex. The reader adds the domain as a row of its own.
+and slopes are numbers everywhere. The reader adds the domain as a row of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
 from gdpnet.ir.data import Row, Shape
@@ -30,7 +31,6 @@ class Curves:
     """
 
     def __init__(self, rows: Sequence[Row], inner: float = _INNER) -> None:
-        self._rows = len(rows)
         groups: dict[tuple[Shape, float, int], list[tuple[tuple[int, ...], int, float]]] = {}
         for i, row in enumerate(rows):
             for curve in row.curves:
@@ -60,6 +60,27 @@ class Curves:
             value = function(arguments[:, where.to(device)]) * weight.to(device)
             total = total.index_add(1, rows.to(device), value)
         return total
+
+    def with_size(self, arguments: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What curves add to each row, and how much numbers of some size can move that.
+
+        Args:
+            arguments: `a z - b` of each row, (B, m).
+            size: of what was added up in each row, (B, m).
+
+        Returns:
+            Values, and of what size the numbers were that they are made of, (B, m) both.
+        """
+        values, sizes = (torch.zeros(arguments.shape, dtype=torch.float64) for _ in range(2))
+        for function, where, rows, weight in self._groups:
+            t = torch.from_numpy(arguments[:, where.numpy()]).requires_grad_()
+            value = function(t)
+            (slope,) = torch.autograd.grad(value.sum(), t)
+            reach = (slope.abs() * torch.from_numpy(size[:, where.numpy()])).sum(2)
+            found = value.detach() * weight
+            values.index_add_(1, rows, found)
+            sizes.index_add_(1, rows, found.abs() + reach * weight)
+        return values.numpy(), sizes.numpy()
 
 
 def _function(shape: Shape, exponent: float, inner: float) -> _Value:

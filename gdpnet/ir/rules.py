@@ -176,7 +176,7 @@ def refuse_curved(rules: Rules, what: str) -> None:
     """
     curved = rules.data.curved
     if curved:
-        more = f" and {len(curved) - 1} more" if len(curved) > 1 else ""
+        more = f" (and {len(curved) - 1} more)" if len(curved) > 1 else ""
         raise RuleError(
             f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
             "is convex and not linear. Use solver='exact', or write linear rows that bound it."

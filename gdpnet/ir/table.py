@@ -66,6 +66,10 @@ class RowValues:
             activity = activity + (added if self.share is None else added * self.share)
         return activity
 
+    def excess(self, z: torch.Tensor) -> torch.Tensor:
+        """Left minus right side of each row, `batch x rows`, at columns `batch x n`."""
+        return self.activity(z) - self.bound
+
     def residual(self, z: torch.Tensor) -> torch.Tensor:
         """Scaled violation of each row, 0 where it holds and for arguments of curves.
 
@@ -75,7 +79,7 @@ class RowValues:
         Returns:
             `batch x rows`.
         """
-        excess = self.activity(z) - self.bound
+        excess = self.excess(z)
         excess = torch.where(self.equality, excess.abs(), excess.clamp(min=0.0))
         if self.argument is not None:
             excess = excess.masked_fill(self.argument, 0.0)

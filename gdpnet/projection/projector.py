@@ -217,6 +217,7 @@ class Projector:
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
             self.sensitivity.refuse_norm(norm)
+            self.sensitivity.refuse_rows(rules)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)

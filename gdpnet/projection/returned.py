@@ -26,6 +26,7 @@ import torch
 from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.slopes import steepest
 from gdpnet.projection.residuals import ReturnedCheck
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Request, Settings
@@ -145,6 +146,8 @@ class Reach:
         size = size / np.maximum(1.0, np.maximum(bound, size.max(1, initial=0.0)))[:, None]
         for i in table.varying.tolist():  # at most 1 after scaling, whatever x is
             size[i, [j for j, _ in data.rows[i].terms]] = 1.0
+        for i in data.curved:
+            size[i] += steepest(data, i) / max(1.0, bound[i], np.abs(table.shared[i]).max())
         # A bound of a column is a row of its own.
         self.rows = np.vstack([size, np.eye(len(data.columns))]).T
         lower = np.array([column.lower for column in data.columns])

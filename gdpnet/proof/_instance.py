@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.ir.semantics import enforced
 from gdpnet.solve.milp.sample import RulesAtSample
 
@@ -42,6 +42,7 @@ class RationalInstance:
     def __init__(
         self, rules: Rules, x: torch.Tensor, yhat: np.ndarray, weights: np.ndarray
     ) -> None:
+        refuse_curved(rules, "certify: a certificate")
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)
         self.data: RuleData = rules.data

@@ -34,7 +34,7 @@ class FeasibilityCheck(RowStack[int]):
 
     def _rows_of(self, item: int) -> Iterator[Row]:
         row = self._data.rows[item]
-        if row.curves:  # left out: what the other rows exclude stays excluded
+        if row.curves:  # without it more is found feasible, never less
             return
         terms: dict[int, float] = {}
         for j, coefficient in row.terms:
