@@ -176,6 +176,12 @@ bool Quadratic::activate(Index code, double oriented, double value) {
     return true;
 }
 
+void Quadratic::release() {
+    for (Index k = 0; k < active_count; ++k) mark[active[k]] &= std::uint8_t(~kActive);
+    active_count = 0;
+    factored_ = 0;
+}
+
 void Quadratic::deactivate(Index k) {
     mark[active[k]] &= std::uint8_t(~kActive);
     const Index last = active_count - 1;

@@ -108,6 +108,34 @@ def vjp_vertex(component: Component, varying: numpy.typing.NDArray, detail: obje
     Gradients of projections, from their final dictionaries; see vertex.hpp.
     """
 
+class Found:
+    """A batch and what was found; see found.hpp."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether all samples have a point that is proved nearest."""
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the final dictionaries were kept."""
+
+    def instance(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of an `Instance`."""
+
+    def answers(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of an `Output` but for its points."""
+
+    def dictionaries(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of a `Detail`."""
+
+    def vjp(self, component: Component, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
+        """As `vjp_vertex`, from its own dictionaries."""
+
+def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None:
+    """
+    Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
+    """
+
 class LeastNorm:
     """
     Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.

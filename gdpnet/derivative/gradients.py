@@ -24,8 +24,6 @@ from gdpnet.solve.status import Status
 
 _PASSED = np.zeros(len(Status), dtype=bool)  # by status: y is the prediction, or breaks rules
 _PASSED[[Status.SATISFIED, Status.CONFLICT, Status.UNSOLVED]] = True
-_USUAL = np.zeros(len(Status), dtype=bool)  # by status: nothing to look at more closely
-_USUAL[[Status.SATISFIED, Status.PROJECTED]] = True
 
 
 class Sensitivity(ABC):
@@ -332,7 +330,7 @@ class Derivative:
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         answer, backward = self.answer, self.backward
-        if backward.complete and _USUAL.take(answer.status).all():
+        if backward.complete and answer.ordinary:
             return backward.vjp(gradient)
         identity, unusable = self.identity, answer.unusable
         passed = _PASSED[answer.status] | unusable | identity

@@ -202,6 +202,11 @@ class Projector:
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
                 "'raise', or another solver."
             )
+        if on_conflict == "nearest" and rules.data.curved:
+            raise InputError(
+                "on_conflict: 'nearest' is known for linear rows only, and Constraint "
+                f"'{rules.data.rows[rules.data.curved[0]].name}' is convex; use 'pass' or 'raise'."
+            )
         if strict and not can.strict:
             reason = core.unavailable("strict=True", "strict=False")
             if reason is not None:
@@ -279,7 +284,7 @@ class Projector:
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
             unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
-            answer = answer._replace(value=answer.value * unit)
+            answer = answer.replace(value=answer.value * unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
             request, origin, answer, self.weights, self._unit, seconds, derivative

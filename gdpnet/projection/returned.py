@@ -102,7 +102,7 @@ def _check_of(request: Request, found: ExactLinearisation, strict: bool = False)
 def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple[Answer, Array]:
     """The same for points of other solvers, whose auxiliaries are not known."""
     settings = request.settings
-    answer = answer._replace(y=answer.y.copy())
+    answer = answer.replace(y=answer.y.copy())
     rounded = _rounded(answer.y[samples], settings.dtype)
     each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
@@ -203,7 +203,7 @@ def _enforce(
     """
     yhat = request.yhat
     d = yhat.shape[1]
-    answer = answer._replace(y=answer.y.copy())
+    answer = answer.replace(y=answer.y.copy())
     z, assignment = found.solved.z[rest].copy(), answer.assignment[rest]
     z[:, :d] = answer.y[rest]
     value = answer.value[rest]

@@ -89,7 +89,8 @@ public:
         if (logic.guarded_start[k + 1] > logic.guarded_start[k]) return true;
         const Index first = logic.true_start[k];
         const Index count = logic.true_start[k + 1] - first;
-        if (count == 1 && !rows.equality[logic.true_row[first]]) return node.enforce(rows.count() + logic.true_row[first]);
+        if (count == 1 && !rows.equality[logic.true_row[first]] && !rows.curved(logic.true_row[first]))
+            return node.enforce(rows.count() + logic.true_row[first]);
         return count > 0;
     }
 
