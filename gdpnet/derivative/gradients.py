@@ -135,21 +135,10 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
-<<<<<<< HEAD
-=======
-    def refuse_norm(self, norm: str) -> None:
-        """Raise where the norm is another: the regularised program is that of l1."""
-        if norm != "l1":
-            raise InputError(
-                f"gradient: {self!r} is known for norm='l1' only, got norm={norm!r}. Use "
-                "gradient='vertex', 'auto' or 'straight_through'."
-            )
-
     def refuse_rows(self, rules: Rules) -> None:
         """Raise where rows are not linear: the regularised program is one of linear rows."""
         refuse_curved(rules, f"gradient: {self!r}")
 
->>>>>>> reading
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
         from gdpnet.derivative.qp.dnf import solve_qp
