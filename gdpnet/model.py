@@ -166,7 +166,7 @@ class RuleModel(Rules):
         )
 
     def explain(
-        self, yhat: Any, x: Any = None, weights: Any = None
+        self, yhat: Any, x: Any = None, weights: Any = None, *, norm: str = "l1"
     ) -> Explanation | list[Explanation]:
         """Which rules and constraints move a prediction, by name.
 
@@ -174,6 +174,7 @@ class RuleModel(Rules):
             yhat: one prediction, `d`, or several, `batch x d`.
             x: inputs, `p` or `batch x p`, or None where there are none.
             weights: of the outputs in the distance, as in `gdpnet.project`.
+            norm: of the distance, as in `gdpnet.project`.
 
         Returns:
             An `Explanation` to print, show in a notebook or read by attribute; a list of them for
@@ -190,7 +191,7 @@ class RuleModel(Rules):
             >>> print(told.rules[0].tight[0])
             y <= 3 is just met; each unit of it costs 1, 1.5 of the distance
         """
-        found = explaining.explain(self, yhat, x, weights)
+        found = explaining.explain(self, yhat, x, weights, norm)
         return found if as_tensor(yhat, self.output_names, "yhat").dim() > 1 else found[0]
 
     def explain_conflict(self, x: Any = None) -> list[str] | list[list[str]]:

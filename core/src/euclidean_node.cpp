@@ -6,8 +6,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double power_of_two_near(double value) { return std::ldexp(1.0, int(std::nearbyint(std::log2(value)))); }
 
 }  // namespace

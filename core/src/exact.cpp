@@ -7,8 +7,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Columns that are where the prediction is.
 void pass_through(const Dictionaries& dictionaries, Index s) {
     for (Index j = 0; j < dictionaries.column_state.width; ++j) {

@@ -2,15 +2,8 @@
 #include "gdpnet/linear.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace gdpnet {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 LinearState::LinearState(Index n) : numbers_(std::size_t(5 * n)), slots_(std::size_t(5 * n)) {
     const auto numbers = [&](Index line) { return Vector<double>(numbers_.data() + line * n, std::size_t(n)); };

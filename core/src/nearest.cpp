@@ -4,12 +4,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Nearest::Nearest(Linear& node, Assignment& assignment)
     : best(node.n),
       best_state(assignment.state.size(), 0),

@@ -7,12 +7,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Quadratic::Quadratic(const Rows& rows)
     : n(rows.columns()),
       m(rows.count()),
@@ -28,6 +22,7 @@ Quadratic::Quadratic(const Rows& rows)
     curvature.assign(n, kAuxiliaryCurvature);
     for (Index j = 0; j < rows.outputs; ++j) kinked[j] = costly[j] = 1, curvature[j] = 1.0;
     state.assign(n, Column::free);
+    passed_.assign(n, 0);
     enforced.assign(2 * m, 0);
     mark.assign(2 * m, 0);
     active.assign(n + 1, 0);
@@ -393,6 +388,7 @@ Quadratic::Violation Quadratic::most_violated() const {
         worst = {Kind::row, code, over};
     }
     for (Index j = 0; j < n; ++j) {
+        if (passed_[j]) continue;
         const double value = x[j];
         const double slack = kColumnTolerance * std::max(1.0, std::abs(value));
         const double below = lower[j] - value, above = value - upper[j];
@@ -458,6 +454,10 @@ Quadratic::Outcome Quadratic::bring_in(Violation violation) {
                 mark[violation.which] |= kIgnored;  // the same row once more, up to rounding
                 return Outcome::optimal;
             }
+            if (violation.kind != Kind::row && violation.size <= kAccepted * std::max(1.0, std::abs(x[violation.which]))) {
+                passed_[violation.which] = 1;  // active rows say where the column is, its bound says so once more
+                return Outcome::optimal;
+            }
             return Outcome::infeasible;
         }
         const double t = std::min(std::min(block.length, full), flip);
@@ -504,6 +504,7 @@ void Quadratic::correct() {
 
 Quadratic::Outcome Quadratic::minimise(double cutoff) {
     for (Index e = 0; e < enforced_count; ++e) mark[enforced[e]] &= std::uint8_t(~kIgnored);
+    std::fill(passed_.begin(), passed_.end(), std::uint8_t(0));
     bool corrected = false;
     const Index rounds = 20 * (n + m) + 100;
     for (Index round = 0; round < rounds; ++round) {

@@ -24,9 +24,9 @@ from gdpnet.solve.status import Status
 _AT = 1e-7
 
 
-def explain(rules: Rules, yhat: Any, x: Any, weights: Any) -> list[Explanation]:
+def explain(rules: Rules, yhat: Any, x: Any, weights: Any, norm: str) -> list[Explanation]:
     """One explanation for each sample of the flattened batch."""
-    p = project(rules, yhat, x, weights=weights)
+    p = project(rules, yhat, x, weights=weights, norm=norm)
     told = _Teller(rules, p, weights_of(weights, rules)[0])
     return [told.sample(i) for i in range(len(told.y))]
 
@@ -37,6 +37,7 @@ class _Teller:
     def __init__(self, rules: Rules, p: Projection, weights: np.ndarray) -> None:
         self.rules = rules
         self.weights = weights
+        self.norm = p.request.settings.norm
         answer = p.answer
         batch = Batch.of_arrays(p.request.x, p.request.yhat)
         self.x, self.yhat = batch.x, p.request.yhat
@@ -139,11 +140,11 @@ class _Teller:
         """
         if not self.known[i]:
             return
-        slope = np.sign(self.y[i] - self.yhat[i]) * self.weights
+        slope, least = self._slope(i)
         left = -slope
         for k, row in rows:
             left -= row.rate * self._row(i, k)[0][: len(slope)]
-        for j in np.flatnonzero((slope != 0.0) & (np.abs(left) > _AT * self.weights)).tolist():
+        for j in np.flatnonzero(np.abs(left) > least).tolist():
             column, after = self.rules.data.columns[j], float(self.y[i, j])
             excess, rate = float(self.yhat[i, j]) - after, float(left[j])
             name = f"bounds of {column.name}"
@@ -156,6 +157,13 @@ class _Teller:
             elif column.integer:
                 text = f"{column.name} == {format_number(after)}"
                 yield TightRow(f"{column.name} is whole", text, rate, excess)
+
+    def _slope(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Slope of the distance in each output, and below what a rest of it is rounding."""
+        moves = self.y[i] - self.yhat[i]
+        if self.norm == "l1":  # an output that stays has a kink, which balances whatever is left
+            return np.sign(moves) * self.weights, np.where(moves == 0, np.inf, _AT * self.weights)
+        return self.weights**2 * moves / (self.distance[i] or 1.0), _AT * self.weights
 
 
 def _near(value: float, bound: float) -> bool:

@@ -99,7 +99,8 @@ class Explanation:
     Attributes:
         status: name of the `gdpnet.Status`.
         message: what that means.
-        distance: weighted l1 distance from prediction to result; inf on CONFLICT.
+        distance: weighted distance from prediction to result, in the norm asked for; inf on
+            CONFLICT.
         y: the result, in the order of the outputs.
         moved: outputs that changed, the farthest first.
         rules: rules that apply to the sample, in declaration order.

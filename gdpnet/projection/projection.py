@@ -301,7 +301,8 @@ class ProjectionInfo:
 
         Rows are indices into `rules.data.rows` (whose names are those of the constraints), -1
         beyond their number. The distance falls by the multiplier per unit that the row's right
-        side grows. Known for samples that the exact engine projected to a vertex, with norm="l1".
+        side grows. Known for samples that the exact engine projected; with norm="l2" they are
+        computed when asked for, sample by sample.
         """
         projection, found = self._projection, self._answer.linearisation
         size = len(self._answer.y)

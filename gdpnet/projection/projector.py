@@ -56,7 +56,7 @@ def project(
     on_conflict: str = "pass",
     on_invalid: str = "raise",
 ) -> Projection:
-    """The nearest outputs, in weighted l1 distance, that satisfy the rules.
+    """The nearest outputs, in a weighted distance, that satisfy the rules.
 
     Args:
         rules: the rules.
@@ -68,9 +68,8 @@ def project(
         x: inputs, `... x p`; a single one of shape `p` is used for all samples.
         norm: of the distance: `"l1"`, the sum of `w |y - yhat|`, or `"l2"`, the root of the sum of
             `(w (y - yhat))^2`. With `"l2"` the nearest point inside a disjunct is unique, and
-            `value` is the squared distance; the exact engine alone knows it, without `strict`,
-            `on_conflict="nearest"` and the gradient `"qp"`, and what its limits leave unfinished
-            is LIMIT or UNSOLVED.
+            `value` is the squared distance; what the exact engine's limits leave unfinished is
+            LIMIT or UNSOLVED. What does not know a norm refuses it (`docs/norms.md`).
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         relaxation: `"dnf"`: exact; `"cnf"`: every rule convexified by itself; a `Plan`, `"pdnf:K"`
             or `"plan:BUDGET"` (see `Plan.parse`): a partial DNF, the rules of a cluster merged by
@@ -215,9 +214,6 @@ class Projector:
                 f"strict: only the exact engine can tighten its answers, not "
                 f"relaxation={relaxation!r} with solver={self.backend!r}."
             )
-        if norm != "l1" and (strict or on_conflict == "nearest"):
-            what = "strict: True" if strict else "on_conflict: 'nearest'"
-            raise InputError(f"{what} is known for norm='l1' only, got norm={norm!r}.")
         self.sensitivity = _sensitivity(gradient, forward)
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)

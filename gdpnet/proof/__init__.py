@@ -3,7 +3,8 @@
 | module | what is in it |
 |---|---|
 | `certificate` | `certify`, `verify`, and what they return |
-| `_instance`, `_exactly`, `_relaxation` | the rules of one sample in rational numbers |
+| `_instance`, `_exactly` | the rules of one sample in rational numbers |
+| `_relaxation`, `_euclidean` | programs at a node, for l1 and for l2 |
 | `_tree`, `_check`, `_search` | the proof's tree, its check, and the search for it |
 """
 

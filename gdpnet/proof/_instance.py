@@ -6,6 +6,8 @@ is computed with them here is exact, so that no rounding can make a false claim 
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -37,15 +39,22 @@ class RationalInstance:
         x: inputs, `1 x p`, float64.
         yhat: prediction, `d`.
         weights: of the outputs, `d`.
+        norm: what is minimised: with "l1" the distance, with "l2" its square.
     """
 
     def __init__(
-        self, rules: Rules, x: torch.Tensor, yhat: np.ndarray, weights: np.ndarray
+        self,
+        rules: Rules,
+        x: torch.Tensor,
+        yhat: np.ndarray,
+        weights: np.ndarray,
+        norm: str = "l1",
     ) -> None:
         refuse_curved(rules, "certify: a certificate")
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)
         self.data: RuleData = rules.data
+        self.norm = norm
         self.sample = RulesAtSample.of(rules, evaluated, 0)
         self.active: list[bool] = evaluated.clauses[0].tolist()
         self.yhat = [Fraction(v) for v in yhat.tolist()]
@@ -107,23 +116,28 @@ class RationalInstance:
         """Where every tree starts: the global rows."""
         return Branch(upper=frozenset(self.data.global_rows))
 
-    def distance(self, y: Iterable[float]) -> Fraction:
-        """Weighted l1 distance of outputs to the prediction."""
-        pairs = zip(self.weights, y, self.yhat, strict=True)
-        return sum((w * abs(Fraction(v) - h) for w, v, h in pairs), _NOTHING)
+    def value(self, y: Iterable[float]) -> Fraction:
+        """What is minimised, at some outputs: their weighted l1 distance, or the squared l2 one."""
+        moves = [w * (Fraction(v) - h) for w, v, h in zip(self.weights, y, self.yhat, strict=True)]
+        if self.norm == "l2":
+            return sum((move * move for move in moves), _NOTHING)
+        return sum((abs(move) for move in moves), _NOTHING)
 
     def slack(self, y: Iterable[float], tol: float) -> Fraction:
-        """By how much a bound may fall short of the distance of y.
+        """By how much a bound may fall short of the value of y.
 
-        `tol` relative to that distance or, if that is more, what it costs to move one output by
-        `tol`. Only outputs that differ from the prediction count, and no more than they differ: the
-        weight of an output that stays says nothing about the others.
+        What `tol` relative to the distance makes of it or, if that is more, what it costs to move
+        one output by `tol`. Only outputs that differ from the prediction count, and no more than
+        they differ: the weight of an output that stays says nothing about the others.
         """
-        share = Fraction(tol)
-        moves = [abs(Fraction(v) - h) for v, h in zip(y, self.yhat, strict=True)]
-        pairs = list(zip(self.weights, moves, strict=True))
-        distance = sum((w * move for w, move in pairs), _NOTHING)
-        return max(share * distance, *(w * min(move, share) for w, move in pairs))
+        outputs, share = list(y), Fraction(tol)
+        moves = [abs(Fraction(v) - h) for v, h in zip(outputs, self.yhat, strict=True)]
+        steps = [(w, move, min(move, share)) for w, move in zip(self.weights, moves, strict=True)]
+        if self.norm == "l2":
+            saved = [w * w * step * (2 * move - step) for w, move, step in steps]
+            part = min(share, Fraction(1))
+            return max(part * (2 - part) * self.value(outputs), *saved)
+        return max(share * self.value(outputs), *(w * step for w, _, step in steps))
 
     def box(self, column: int, path: Branch) -> tuple[Number, Number]:
         """Bounds of a column on a path."""
@@ -132,7 +146,7 @@ class RationalInstance:
     def least(
         self, column: int, slope: Fraction, weight: Fraction, path: Branch
     ) -> tuple[Number, Fraction]:
-        """Least `weight |z - yhat| + slope z` over a column's bounds.
+        """Least `weight |z - yhat| + slope z` over a column's bounds; l2: `weight^2 (z - yhat)^2`.
 
         Returns:
             What is infinite (-inf where there is no least value, inf where there is no z, else 0)
@@ -141,8 +155,10 @@ class RationalInstance:
         low, high = self.box(column, path)
         if low > high:
             return float("inf"), _NOTHING
-        if slope > weight:
-            at: Number = low
+        if weight and self.norm == "l2":
+            at: Number = min(max(self.yhat[column] - slope / (2 * weight * weight), low), high)
+        elif slope > weight:
+            at = low
         elif slope < -weight:
             at = high
         elif weight:
@@ -151,16 +167,20 @@ class RationalInstance:
             return 0.0, _NOTHING  # and slope is 0
         if isinstance(at, float):
             return float("-inf"), _NOTHING
-        cost = weight * abs(at - self.yhat[column]) if weight else _NOTHING
+        cost = _NOTHING
+        if weight:
+            move = weight * abs(at - self.yhat[column])
+            cost = move * move if self.norm == "l2" else move
         return 0.0, cost + slope * at
 
     def bound(
         self, path: Branch, multipliers: Iterable[tuple[int, Fraction]], costs: bool = True
     ) -> Number:
-        """Lower bound on the distance on a path, by weak duality.
+        """Lower bound on what is minimised on a path, by weak duality.
 
-        The least of `sum w |z - yhat| + sum multiplier (a z - b)` over the bounds on the path. No
-        z that satisfies the rows makes the second sum positive.
+        The least of `sum w |z - yhat| + sum multiplier (a z - b)` over the bounds on the path, for
+        l2 of `sum w^2 (z - yhat)^2 + ...`: column by column, in closed form. No z that satisfies
+        the rows makes the second sum positive.
 
         Args:
             path: what is assumed.
@@ -254,6 +274,15 @@ class Branch:
 
 
 ROOT = Branch()
+
+
+def distance_of(value: Number, norm: str) -> float:
+    """The distance that belongs to a value or a bound; never negative, as distances are not."""
+    try:
+        found = max(0.0, float(value))
+    except OverflowError:
+        found = sys.float_info.max if value > 0 else 0.0
+    return math.sqrt(found) if norm == "l2" else found
 
 
 def _exact(value: float) -> Number:

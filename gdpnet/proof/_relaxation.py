@@ -18,7 +18,7 @@ class NodeAnswer:
     """Optimum of a node.
 
     Attributes:
-        value: distance.
+        value: what is minimised.
         point: z, `n`.
         multipliers: one a row, as in a leaf.
     """
@@ -119,10 +119,15 @@ class NodeRelaxation:
         lower[equal] = bound[equal]
         return lower, upper
 
-    def _columns(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
+    def _box(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the columns on a path."""
         low, high = self.instance.sample.lower.copy(), self.instance.sample.upper.copy()
         for j, box in path.boxes.items():
             low[j], high[j] = map(float, box)
+        return low, high
+
+    def _columns(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._box(path)
         low, high = low - self.shift, high - self.shift
         lower, upper = low.copy(), high.copy()
         d = self.d

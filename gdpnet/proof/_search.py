@@ -1,7 +1,7 @@
-"""Finds certificates: a depth-first search with the distance already known.
+"""Finds certificates: a depth-first search with the optimum already known.
 
-Nodes are linear programs in HiGHS. What it says is only a hint: a leaf is kept if its multipliers,
-in the arithmetic of the check itself, prove enough.
+Nodes are linear programs in HiGHS, or Euclidean projections. What they say is only a hint: a leaf
+is kept if its multipliers, in the arithmetic of the check itself, prove enough.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
+from gdpnet.proof._euclidean import EuclideanRelaxation
 from gdpnet.proof._exactly import vanish
-from gdpnet.proof._instance import Branch, Number, RationalInstance
+from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
 from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.solve.status import Status
@@ -60,7 +61,7 @@ def certificate(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if y is None:
         weights = [float(w) for w in instance.weights]
-        found = project(rules, yhat, x, weights=weights, time_limit=time_limit)
+        found = project(rules, yhat, x, norm=instance.norm, weights=weights, time_limit=time_limit)
         status = Status(int(found.status))
         if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
             raise SolverError(f"certify: the nearest output was not found: {status.message}")
@@ -79,12 +80,13 @@ class _CertificateSearch:
         node_limit: int,
     ) -> None:
         self.instance = instance
-        self.distance: Number = float("inf") if y is None else instance.distance(y)
+        self.value: Number = float("inf") if y is None else instance.value(y)
         self.short = Fraction(0) if y is None else instance.slack(y, _SHORT)
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
         self.deadline = deadline
         self.node_limit = node_limit
-        self.relaxation = NodeRelaxation(instance)
+        linear = instance.norm == "l1"
+        self.relaxation = NodeRelaxation(instance) if linear else EuclideanRelaxation(instance)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -127,9 +129,9 @@ class _CertificateSearch:
             return self._contradiction(path), []
         leaf: Leaf | None = None
         bound: Number = float("-inf")
-        if answer.value >= self.distance - self.short / 2:
+        if answer.value >= self.value - self.short / 2:
             leaf, bound = self._leaf(path, answer)
-            if bound >= self.distance - self.short:
+            if bound >= self.value - self.short:
                 self.least = min(self.least, bound)
                 return leaf, []
         for holds in (TOLERANCES.holds, -1.0):  # at last, on all that has not been chosen
@@ -144,22 +146,25 @@ class _CertificateSearch:
 
     def _accept(self, bound: Number, value: float) -> None:
         """Nothing is left to branch on: the point of the node satisfies the rules."""
-        if self.distance == np.inf:
+        if self.value == np.inf:
             raise SolverError(
                 "certify: the rules contradict each other by less than what can be proved; "
                 "an output that breaks them by 1e-9 at most exists."
             )
-        if bound >= self.distance - self.last:
+        if bound >= self.value - self.last:
             return
-        if value < self.distance - self.last:
+        if value < self.value - self.last:
             raise InputError(
-                f"y: it is not the nearest. It is at {float(self.distance):.9g}, and an output at "
-                f"{value:.9g} satisfies the rules."
+                f"y: it is not the nearest. It is at {self._told(self.value)}, and an output at "
+                f"{self._told(value)} satisfies the rules."
             )
         raise SolverError(
-            f"certify: the bound is lost in rounding errors: {float(bound):.9g} is proved of "
-            f"{float(self.distance):.9g}."
+            f"certify: the bound is lost in rounding errors: {self._told(bound)} is proved of "
+            f"{self._told(self.value)}."
         )
+
+    def _told(self, value: Number) -> str:
+        return f"{distance_of(value, self.instance.norm):.9g}"
 
     # ---- leaves --------------------------------------------------------------------------
 
@@ -168,6 +173,8 @@ class _CertificateSearch:
         multipliers = vanish(self.instance, path, multipliers, costs=True)
         sound = self.instance.enforced(path, multipliers)
         bound = self.instance.bound(path, multipliers) if sound else float("-inf")
+        if bound < 0:  # rounding errors prove less than nothing does
+            multipliers, bound = [], self.instance.bound(path, [])
         return Leaf(_written(multipliers)), bound
 
     def _contradiction(self, path: Branch) -> Leaf:
@@ -261,7 +268,7 @@ class _CertificateSearch:
         The child with the least bound comes last: it may assume most.
         """
         best: tuple[tuple[float, float], int, list[int]] | None = None
-        cutoff = float(self.distance)
+        cutoff = float(self.value)
         for c in clauses:
             literals = path.open_literals(self.instance.data.clauses[c])
             values = [self._value(path.with_literal(self.instance, k)) for k in literals]

@@ -3,7 +3,8 @@
 A certificate is a tree. An inner node names a rule that has to hold and has a child for each of
 its disjuncts, or splits a whole number, or tells what follows if an indicator is true and if it is
 false. A leaf holds one multiplier a row, and weak duality makes of them a lower bound on the
-distance of all points that satisfy what was assumed on the way down.
+distance of all points that satisfy what was assumed on the way down; in the Euclidean norm on the
+squared distance, which is a rational number where its root is none.
 
 Nothing in a certificate is trusted. What each node may assume follows from the rules and x, and the
 bounds are computed anew, in exact rational arithmetic. What `tol` allows for is that y itself is a
@@ -13,22 +14,21 @@ floating-point number.
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
 
-from gdpnet.checks import check_count, check_seconds, check_tolerance, weights_of
-from gdpnet.errors import InputError
+from gdpnet.checks import check_choice, check_count, check_seconds, check_tolerance, weights_of
+from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import Batch, Origin, as_batch, as_tensor, refuse_nonfinite
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
 from gdpnet.proof._check import UnprovedError, walk
-from gdpnet.proof._instance import Number, RationalInstance
+from gdpnet.proof._instance import Number, RationalInstance, distance_of
 from gdpnet.proof._tree import Certificate
 from gdpnet.solve import existence
 from gdpnet.solve.status import Status
@@ -36,6 +36,9 @@ from gdpnet.solve.status import Status
 __all__ = ["Certificate", "Verdict", "certify", "verify"]
 
 _INF = float("inf")
+
+NODE_LIMIT = 100_000
+"""Nodes of a certificate's tree."""
 
 # Residual, relative to max(|b|, max|a|) of a row, up to which the engine's point proves that y is
 # not the nearest.
@@ -50,7 +53,9 @@ class Verdict:
         ok: y satisfies the rules and nothing nearer does; or nothing does, where that is claimed.
         feasible: y satisfies the rules.
         covered: every disjunct is dealt with by a leaf, and every leaf proves something.
-        bound: proved lower bound on the distance of any output that satisfies the rules.
+        bound: proved lower bound on the value of any output that satisfies the rules.
+        value: of y, what is minimised: the distance, with norm="l2" its square; inf where there is
+            none.
         distance: of y; inf where there is none.
         reason: a sentence.
     """
@@ -59,6 +64,7 @@ class Verdict:
     feasible: bool
     covered: bool
     bound: float
+    value: float
     distance: float
     reason: str
 
@@ -75,7 +81,7 @@ def certify(
     norm: str = "l1",
     weights: Any = None,
     time_limit: float | None = None,
-    node_limit: int = 100_000,
+    node_limit: int = NODE_LIMIT,
 ) -> Certificate:
     """A proof that no output that satisfies the rules is nearer to a prediction.
 
@@ -86,7 +92,8 @@ def certify(
         yhat: prediction, `d`.
         x: inputs of one sample, `p`, or None where there are none.
         y: nearest outputs, `d`; projected where not given.
-        norm: `"l1"`; others are refused.
+        norm: of the distance, `"l1"` or `"l2"`. With `"l2"` the bound of a certificate is that of
+            the squared distance.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         time_limit: seconds; then SolverError is raised.
         node_limit: nodes of the tree; then SolverError is raised.
@@ -110,10 +117,10 @@ def certify(
     # HiGHS is needed to make a certificate, not to check one.
     from gdpnet.proof import _search
 
-    _refuse_norm(norm)
+    check_choice("norm", norm, ("l1", "l2"))
     check_seconds("time_limit", time_limit)
     check_count("node_limit", node_limit)
-    instance, inputs, prediction = _instance(rules, x, yhat, weights)
+    instance, inputs, prediction = _instance(rules, x, yhat, weights, norm)
     known = None if y is None else _outputs(rules, y)
     if known is not None and not _satisfies(rules, inputs, known, TOLERANCES.satisfied):
         raise InputError("y: it does not satisfy the rules; pass the outputs that project returns.")
@@ -140,7 +147,7 @@ def verify(
     that its rows contradict each other must do so by more than 1e-9, relative to the sum of its
     multipliers times the sizes `max(|b|, max|a|)` of their rows. Without a certificate a
     mixed-integer program is solved; an output that the exact engine finds counts as well, so that
-    y is refused if either knows a nearer one.
+    y is refused if either knows a nearer one. With norm="l2" a certificate is made instead.
 
     Args:
         rules: the rules.
@@ -149,7 +156,7 @@ def verify(
             certificate claims that.
         x: inputs of one sample, `p`, or None where there are none.
         certificate: what `certify` made.
-        norm: `"l1"`; others are refused.
+        norm: of the distance, as in `certify`.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tol: by how much y may break a row, relative to its size `max(|b|, max|a|)`. That is the
             exact engine's measure; `RuleModel.satisfied` takes at least 1 for the size, and so
@@ -172,11 +179,13 @@ def verify(
         >>> gdpnet.proof.verify(rules, [4.5], [4.5], certificate=certificate).reason
         'y does not satisfy the rules.'
     """
-    _refuse_norm(norm)
+    check_choice("norm", norm, ("l1", "l2"))
     check_tolerance(tol)
-    instance, inputs, prediction = _instance(rules, x, yhat, weights)
+    instance, inputs, prediction = _instance(rules, x, yhat, weights, norm)
     outputs = None if y is None else _outputs(rules, y)
-    if certificate is None:
+    if certificate is None and norm == "l2":
+        proof = _by_certifying(rules, instance, inputs, prediction)
+    elif certificate is None:
         proof = _by_solving(rules, instance, inputs, prediction, weights)
     elif isinstance(certificate, Certificate):
         proof = _by_certificate(instance, certificate)
@@ -185,14 +194,8 @@ def verify(
     feasible = outputs is not None and _satisfies(rules, inputs, outputs, tol)
     claims_conflict = y is None or (certificate is not None and certificate.bound == _INF)
     if outputs is None or claims_conflict:
-        return _judged_conflict(proof, feasible)
-    values = outputs.tolist()
-    return _judged(proof, feasible, instance.distance(values), instance.slack(values, float(tol)))
-
-
-def _refuse_norm(norm: str) -> None:
-    if norm != "l1":
-        raise InputError(f"norm: certificates are those of 'l1', got {norm!r}.")
+        return _judged_conflict(proof, feasible, norm)
+    return _judged(proof, feasible, instance, outputs.tolist(), float(tol))
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class _Proof:
     """What is proved.
 
     Attributes:
-        bound: on the distance.
+        bound: on what is minimised.
         covered: whether the proof is complete.
         how: ends the sentence on a bound that is reached, or says what is missing.
     """
@@ -210,9 +213,12 @@ class _Proof:
     how: str
 
 
-def _judged(proof: _Proof, feasible: bool, distance: Fraction, slack: Fraction) -> Verdict:
-    reached = proof.bound >= distance - slack
-    bound, far = _rounded(proof.bound), float(distance)
+def _judged(
+    proof: _Proof, feasible: bool, instance: RationalInstance, y: list[float], tol: float
+) -> Verdict:
+    value = instance.value(y)
+    reached = proof.bound >= value - instance.slack(y, tol)
+    bound, far = (distance_of(v, instance.norm) for v in (proof.bound, value))
     if not feasible:
         reason = "y does not satisfy the rules."
     elif not proof.covered:
@@ -226,14 +232,14 @@ def _judged(proof: _Proof, feasible: bool, distance: Fraction, slack: Fraction) 
         reason = f"y satisfies the rules, and {proof.how} nearer than {told}."
         if told != f"{far:.9g}":
             reason = f"{reason[:-1]}; y is at {far:.9g}, the same within tol."
-    return Verdict(
-        feasible and proof.covered and reached, feasible, proof.covered, bound, far, reason
-    )
+    ok = feasible and proof.covered and reached
+    proved = distance_of(proof.bound, "l1")
+    return Verdict(ok, feasible, proof.covered, proved, float(value), far, reason)
 
 
-def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
+def _judged_conflict(proof: _Proof, feasible: bool, norm: str) -> Verdict:
     ok = proof.covered and proof.bound == _INF
-    bound = _rounded(proof.bound)
+    bound = distance_of(proof.bound, "l1")
     if ok:
         reason = f"No output satisfies the rules: {proof.how}."
     elif not proof.covered:
@@ -241,9 +247,9 @@ def _judged_conflict(proof: _Proof, feasible: bool) -> Verdict:
     else:
         reason = (
             "It is not proved that no output satisfies the rules, only that none is nearer than "
-            f"{bound:.9g}."
+            f"{distance_of(proof.bound, norm):.9g}."
         )
-    return Verdict(ok, feasible, proof.covered, bound, _INF, reason)
+    return Verdict(ok, feasible, proof.covered, bound, _INF, _INF, reason)
 
 
 def _by_solving(
@@ -261,8 +267,24 @@ def _by_solving(
     bound: Number = Fraction(value) if math.isfinite(value) else value
     other = project(rules, yhat, x, weights=weights)
     if _satisfies(rules, x, other.y, _FOUND):
-        bound = min(bound, instance.distance(other.y.tolist()))
+        bound = min(bound, instance.value(other.y.tolist()))
     return _Proof(bound, True, "a mixed-integer program, solved without a certificate, has nothing")
+
+
+def _by_certifying(
+    rules: Rules, instance: RationalInstance, x: torch.Tensor, yhat: torch.Tensor
+) -> _Proof:
+    """What a certificate proves that is made for the purpose: no solver here knows the program."""
+    from gdpnet.proof import _search
+
+    try:
+        made = _search.certificate(
+            rules, instance, x, yhat, None, time_limit=None, node_limit=NODE_LIMIT
+        )
+    except (InputError, SolverError) as error:
+        return _Proof(0.0, False, f"No certificate could be made: {error}")
+    proof = _by_certificate(instance, made)
+    return replace(proof, how="a certificate, made for the purpose, has nothing")
 
 
 def _satisfies(rules: Rules, x: torch.Tensor, y: torch.Tensor, tol: float) -> bool:
@@ -283,7 +305,7 @@ def _by_certificate(instance: RationalInstance, certificate: Certificate) -> _Pr
 
 
 def _instance(
-    rules: Rules, x: Any, yhat: Any, weights: Any
+    rules: Rules, x: Any, yhat: Any, weights: Any, norm: str
 ) -> tuple[RationalInstance, torch.Tensor, torch.Tensor]:
     """The problem, and x and yhat as float64 tensors `p` and `d`."""
     if not isinstance(rules, Rules):
@@ -292,7 +314,7 @@ def _instance(
     if shape := batch.origin.shape:
         raise InputError(f"yhat: expected one sample, got leading shape {tuple(shape)}.")
     prediction: np.ndarray = batch.y[0].detach().cpu().numpy()
-    instance = RationalInstance(rules, batch.x, prediction, weights_of(weights, rules)[0])
+    instance = RationalInstance(rules, batch.x, prediction, weights_of(weights, rules)[0], norm)
     return instance, batch.x[0].detach(), batch.y[0].detach()
 
 
@@ -302,11 +324,3 @@ def _outputs(rules: Rules, y: Any) -> torch.Tensor:
         raise InputError(f"y: expected one sample, got shape {tuple(outputs.shape)}.")
     refuse_nonfinite(outputs[None], "y")
     return outputs
-
-
-def _rounded(value: Number) -> float:
-    """As a float; what is proved is never negative, as distances are not."""
-    try:
-        return max(0.0, float(value))
-    except OverflowError:
-        return sys.float_info.max if value > 0 else 0.0

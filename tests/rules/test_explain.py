@@ -21,11 +21,17 @@ def all_rows(told: Explanation) -> list[TightRow]:
     return [row for rule in told.rules for row in rule.tight] + list(told.always)
 
 
-def check(rules: gdpnet.RuleModel, x: torch.Tensor | None, yhat: torch.Tensor) -> int:
+NORMS = ("l1", "l2")
+
+
+def check(
+    rules: gdpnet.RuleModel, x: torch.Tensor | None, yhat: torch.Tensor, norm: str = "l1"
+) -> int:
     """Compare with the projection, and sum up; returns how many samples could be summed up."""
-    p = gdpnet.project(rules, yhat, x)
+    weights = torch.linspace(0.5, 1.5, yhat.shape[-1]).tolist() if norm == "l2" else None
+    p = gdpnet.project(rules, yhat, x, norm=norm, weights=weights)
     violation = rules.violation(yhat, x)
-    told = rules.explain(yhat, x)
+    told = rules.explain(yhat, x, weights, norm=norm)
     assert isinstance(told, list)
     summed = 0
     for i, one in enumerate(told):
@@ -56,28 +62,32 @@ def rules_active(rules: gdpnet.RuleModel, x: torch.Tensor | None, i: int) -> lis
     return rules.active(given).tolist()
 
 
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-def test_bank(problem: Problem) -> None:
-    check(problem.rules(), problem.x, problem.yhat)
+def test_bank(problem: Problem, norm: str) -> None:
+    check(problem.rules(), problem.x, problem.yhat, norm)
 
 
-def test_shares_of_the_rows_sum_to_the_distance_on_cooling() -> None:
+@pytest.mark.parametrize("norm", NORMS)
+def test_shares_of_the_rows_sum_to_the_distance_on_cooling(norm: str) -> None:
     x, _ = cooling.sample(60, "ood", seed=3)
     yhat = torch.rand(60, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    assert check(cooling.build(), x, yhat * 1.4 - 0.2) > 40
+    assert check(cooling.build(), x, yhat * 1.4 - 0.2, norm) > 40
 
 
-def test_shares_sum_on_random_rules() -> None:
+@pytest.mark.parametrize("norm", NORMS)
+def test_shares_sum_on_random_rules(norm: str) -> None:
     summed = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         rules = random_rules(rng)
         yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
-        summed += check(rules, None, yhat)
+        summed += check(rules, None, yhat, norm)
     assert summed > 60
 
 
-def test_rate_is_what_a_relaxed_row_saves() -> None:
+@pytest.mark.parametrize("norm", NORMS)
+def test_rate_is_what_a_relaxed_row_saves(norm: str) -> None:
     """Finite differences: move the right side of the tight row, project again."""
 
     def built(cap: float, low: float) -> gdpnet.RuleModel:
@@ -90,14 +100,17 @@ def test_rate_is_what_a_relaxed_row_saves() -> None:
     yhat, weights = torch.tensor([1.0, 3.0], dtype=torch.float64), [1.0, 4.0]
 
     def distance(cap: float, low: float) -> float:
-        return gdpnet.project(built(cap, low), yhat, weights=weights).distance.item()
+        p = gdpnet.project(built(cap, low), yhat, weights=weights, norm=norm)
+        return p.distance.item()
 
-    told = built(12, 3).explain(yhat, weights=weights)
+    told = built(12, 3).explain(yhat, weights=weights, norm=norm)
     assert isinstance(told, Explanation)
     (row,), (cap,) = told.rules[0].tight, told.always
-    assert told.distance == pytest.approx(2 + 4 * 1.8)
-    assert row.rate == pytest.approx((distance(12, 3) - distance(12, 2.99)) / 0.01)
-    assert cap.rate == pytest.approx((distance(12, 3) - distance(12.01, 3)) / 0.01)
+    wanted = 2 + 4 * 1.8 if norm == "l1" else math.hypot(2, 4 * 1.8)
+    assert told.distance == pytest.approx(wanted)
+    h = 1e-5
+    assert row.rate == pytest.approx((distance(12, 3 + h) - distance(12, 3 - h)) / (2 * h))
+    assert cap.rate == pytest.approx((distance(12 - h, 3) - distance(12 + h, 3)) / (2 * h))
     assert row.share + cap.share == pytest.approx(told.distance)
 
 

@@ -171,6 +171,7 @@ private:
     double size_of_terms(Index i) const;
     bool multipliers_have_right_signs();
 
+    Flags passed_;                  // (n,): columns that are off a bound by rounding alone
     std::vector<double> inverse_;   // (n,): of the curvature of a free column, 0 of a fixed one
     Table<double> dense_;           // (n + 1, n): active rows, oriented
     std::vector<double> right_;     // (n + 1,): their right sides

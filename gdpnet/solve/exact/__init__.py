@@ -4,8 +4,10 @@
 |---|---|
 | `backend` | `Exact`: the search, and MILP for what it cannot finish |
 | `margin` | contradictions looked at again, with a margin |
+| `breaking` | what `on_conflict="nearest"` makes of them in the Euclidean norm |
 | `engine` | batches and threads |
 | `arrays` | the rules as the core reads them, split into connected components |
 | `jacobian` | derivatives of vertices and of least-norm points |
+| `prices` | what rows and bounds hold a Euclidean projection where it is |
 | `products` | the terms of the DNF within a distance |
 """

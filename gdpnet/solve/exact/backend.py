@@ -183,6 +183,10 @@ class Exact(Backend):
         rest[close] = True
         linearisation.unfinished = forgiven | rest
         if _alone(request):
+            if settings.nearest and conflict.any():
+                from gdpnet.solve.exact.breaking import break_rules
+
+                break_rules(request, answer, np.flatnonzero(conflict), search)
             linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
             return _left_open(answer, linearisation, rest), left_open
         again = np.flatnonzero(rest | (conflict if settings.nearest else False))

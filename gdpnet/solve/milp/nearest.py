@@ -25,35 +25,50 @@ def nearest(
 
     None where the hard part alone has no solution.
     """
-    program, slack = _elastic(sample, start, weights)
-    first = replace(program, cost=slack.astype(float))
-    answer = disjunctive.solve(first, solver, clock)
-    answer = disjunctive.polish(first, answer, solver)
+    program, slack = elastic(sample, sample.projection(start, weights, as_written=True))
+    answer = least_violation(program, slack, solver, clock)
     if answer.point is None:
         return None
     # Second stage: no more violation than that, then as near as possible.
-    least = float(slack @ answer.point)
+    second = no_more_than(program, slack, answer.point)
+    nearer = disjunctive.polish(second, disjunctive.solve(second, solver, clock), solver)
+    return answer if nearer.point is None else nearer
+
+
+def least_violation(
+    program: DisjunctiveProgram, slack: np.ndarray, solver: Solver, clock: Clock
+) -> DisjunctiveAnswer:
+    """A point of an elastic program that breaks rules as little as possible."""
+    first = replace(program, cost=slack.astype(float))
+    return disjunctive.polish(first, disjunctive.solve(first, solver, clock), solver)
+
+
+def no_more_than(
+    program: DisjunctiveProgram, slack: np.ndarray, point: np.ndarray
+) -> DisjunctiveProgram:
+    """An elastic program whose rules are broken no more than at a point."""
     matrix = np.vstack([program.matrix, slack[None].astype(float)])
-    bound = np.concatenate([program.bound, [TOLERANCES.above(least)]])
-    second = replace(
+    bound = np.concatenate([program.bound, [TOLERANCES.above(float(slack @ point))]])
+    return replace(
         program,
         matrix=matrix,
         bound=bound,
         equality=np.concatenate([program.equality, [False]]),
         global_rows=(*program.global_rows, len(bound) - 1),
     )
-    nearer = disjunctive.polish(second, disjunctive.solve(second, solver, clock), solver)
-    return answer if nearer.point is None else nearer
 
 
-def _elastic(
-    sample: RulesAtSample, start: np.ndarray, weights: np.ndarray
+def elastic(
+    sample: RulesAtSample, program: DisjunctiveProgram
 ) -> tuple[DisjunctiveProgram, np.ndarray]:
-    """The projection with a violation column for each active rule; which columns those are.
+    """A program with a violation column for each active rule; which columns those are.
 
     Equalities of disjuncts become two inequalities, so that they can be broken by an amount.
+
+    Args:
+        sample: the rules.
+        program: over them, with rows as they are written.
     """
-    program = sample.projection(start, weights, as_written=True)
     data = sample.rules.data
     active = set(sample.clauses)
     owners = [r for r, rule in enumerate(data.rules) if data.clauses[rule.clause] in active]

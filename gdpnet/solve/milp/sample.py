@@ -154,6 +154,12 @@ class RulesAtSample:
             clauses=self.clauses,
         )
 
+    def as_written(self) -> DisjunctiveProgram:
+        """Everything that must hold, without a cost; rows over integers are left as they are."""
+        every = np.ones(len(self.lower), dtype=bool)
+        program = self.feasibility(self.rules.data.global_rows, self.clauses, every, ~every)
+        return replace(program, integer=self.integer)
+
     def feasibility(
         self,
         global_rows: Sequence[int],
