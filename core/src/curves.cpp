@@ -8,8 +8,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 bool is_even(double exponent) { return exponent > 0.0 && std::fmod(exponent, 2.0) == 0.0; }
 
 // Where the domain ends at 0.

@@ -10,8 +10,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
 // ---------------------------------------------------------------- which are enforced

@@ -93,7 +93,7 @@ class ConicBatch(RelaxedBatch):
         self.request = request
         self.jacobian = None
         self.derivative = ConicLinearisation(request, layouts, self.number, instance, self.start)
-        self.answer = self.answer._replace(
+        self.answer = self.answer.replace(
             linearisation=self.derivative, solvers=("none", backend.name, "exact")
         )
 
