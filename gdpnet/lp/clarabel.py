@@ -27,7 +27,7 @@ def unavailable() -> str | None:
 
 def package() -> Any:
     """clarabel, imported late: importing gdpnet starts no solver."""
-    return need("clarabel", "conic", "Relaxations with norm='l2' need")
+    return need("clarabel", "conic", "Relaxations with norm='l2', or of convex rows, need")
 
 
 class KeptProgram:

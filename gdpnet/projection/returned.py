@@ -180,7 +180,8 @@ class Reach:
         eps = np.full(n, exact)
         if settings.dtype is not torch.float64:
             eps[: self.outputs] += 0.5 * float(torch.finfo(settings.dtype).eps)
-        lost = (np.abs(z) * eps) @ self.rows[:n]
+        with np.errstate(invalid="ignore"):  # infinitely steep curves: not to be excluded
+            lost = (np.abs(z) * eps) @ self.rows[:n]
         return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * settings.tolerance))
 
 

@@ -17,10 +17,20 @@ from gdpnet.errors import InputError, RuleError, SolverError
 from gdpnet.lp import clarabel
 from gdpnet.lp.conic import ConicSolution
 from gdpnet.lp.program import Outcome
+from gdpnet.relaxation import convexify
 from gdpnet.relaxation.sizes import sizes_of
-from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules
+from gdpnet.relaxation.pyomo.adapter import read_matrices
+from gdpnet.testing import (
+    CONVEX,
+    PROBLEMS,
+    Problem,
+    random_convex_model,
+    random_predictions,
+    random_rules,
+)
 from tests.derivative import random_models
 from tests.derivative.random_models import Tally, compare, random_model
+from tests.relaxation.test_cones import solved
 from tests.relaxation.test_relaxations import has_hull, two_boxes
 from tests.solve.l2_oracle import Oracle
 
@@ -35,10 +45,17 @@ def few_products(rules: gdpnet.RuleModel, k: int) -> bool:
     return math.prod(len(rules.data.clauses[r.clause].literals) for r in first) <= 100
 
 
-def assert_ordered(rules: gdpnet.RuleModel, yhat: Tensor, x: Tensor | None, weights: Any) -> None:
+def assert_ordered(
+    rules: gdpnet.RuleModel,
+    yhat: Tensor,
+    x: Tensor | None,
+    weights: Any = None,
+    norm: str = "l2",
+    tolerance: float = NEAR,
+) -> None:
     """Values rise with every rule that is merged, to that of the exact engine."""
-    exact = gdpnet.project(rules, yhat, x, norm="l2", weights=weights)
-    near = NEAR * exact.value.clamp(min=1.0)
+    exact = gdpnet.project(rules, yhat, x, norm=norm, weights=weights)
+    near = tolerance * exact.value.clamp(min=1.0)
     plans: list[Any] = [
         Plan.lexicographic(rules, k) for k in range(len(rules.names)) if few_products(rules, k)
     ]
@@ -47,7 +64,7 @@ def assert_ordered(rules: gdpnet.RuleModel, yhat: Tensor, x: Tensor | None, weig
     last = torch.zeros(len(yhat), dtype=torch.float64)
     for relaxation in plans:
         p = gdpnet.project(
-            rules, yhat, x, norm="l2", relaxation=relaxation, solver="clarabel", weights=weights
+            rules, yhat, x, norm=norm, relaxation=relaxation, solver="clarabel", weights=weights
         )
         assert (p.value >= last - near).all()
         assert (p.value <= exact.value + near).all()
@@ -84,6 +101,50 @@ def test_relaxations_of_random_rules_are_ordered(first: int) -> None:
         if has_hull(rules):
             yhat = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
             assert_ordered(rules, yhat, None, None)
+
+
+# ---- convex rows ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("problem", CONVEX, ids=lambda p: p.name)
+def test_relaxations_of_convex_rows_are_ordered(problem: Problem, norm: str) -> None:
+    assert_ordered(problem.rules(), problem.yhat, problem.x, norm=norm)
+
+
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_relaxations_of_random_convex_rows_are_ordered(first: int) -> None:
+    for seed in range(first, first + 8):
+        rng = np.random.default_rng(seed)
+        d, kind = 2 + seed % 3, ("ellipsoids", "cones", "mixed")[seed % 3]
+        m = random_convex_model(rng, d, kind, thin=0.0)
+        yhat = torch.from_numpy(rng.uniform(-4, 4, (4, d)))
+        assert_ordered(gdpnet.RuleModel(m, outputs=[m.y]), yhat, None, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("problem", CONVEX, ids=lambda p: p.name)
+def test_the_pyomo_chain_of_convex_rows_has_the_same_value(problem: Problem, norm: str) -> None:
+    rules = problem.rules()
+    if any(column.integer for column in rules.data.columns):
+        pytest.skip("the chain relaxes whole numbers")
+    p = gdpnet.project(rules, problem.yhat, problem.x, norm=norm, relaxation="cnf")
+    for k, sample in enumerate(problem.samples):
+        if p.status[k] in (Status.SATISFIED, Status.CONFLICT):
+            continue
+        program = gdpnet.convexify(
+            rules, relaxation="cnf", x=sample.x or None, yhat=sample.yhat, norm=norm
+        )
+        lost = float(pyo.value(_outside(program))) if norm == "l1" else 0.0
+        wanted = float(p.value[k])
+        assert solved(read_matrices(program)) + lost == pytest.approx(wanted, abs=1e-5, rel=1e-5)
+
+
+def _outside(program: Any) -> Any:
+    """What is left of the objective where every distance is 0."""
+    for eta in program.gdpnet_eta.values():
+        eta.set_value(0.0)
+    return program.gdpnet_distance.expr
 
 
 # ---- y --------------------------------------------------------------------------------------
@@ -136,10 +197,6 @@ def test_a_part_of_the_distance_for_each_output_is_tighter_than_one_for_all() ->
 
     m.rule1 = Disjunction(expr=[box(1, 3, 1, 8), box(6, 9, 2, 9)])
     m.rule2 = Disjunction(expr=[box(2, 8, 3, 5), box(3.5, 5.5, 7, 9.5)])
-    from gdpnet.relaxation import convexify
-    from gdpnet.relaxation.pyomo.adapter import read_matrices
-    from tests.relaxation.test_cones import solved
-
     matrices = read_matrices(convexify(m, [m.t], weights=[1.0], yhat=[0.0]))
     one_for_all = solved(matrices)
     yhat = torch.tensor([[4.5, 9.5]], dtype=torch.float64)
@@ -186,8 +243,8 @@ def test_a_backend_by_name() -> None:
     p = gdpnet.project(rules, [[4.0]], norm="l2", solver="clarabel")
     assert p.info.solver == "clarabel"
     assert "clarabel" in gdpnet.solve.names()
-    with pytest.raises(InputError, match=r"norm: solver Conic\(\) knows 'l2', got 'l1'"):
-        gdpnet.project(rules, [[4.0]], solver="clarabel")
+    one = gdpnet.project(two_boxes(), [[4.5, 9.5]], solver="clarabel", relaxation="cnf")
+    assert float(one.value) == pytest.approx(2.0625, abs=1e-7)  # with norm="l1", as HiGHS has it
     for keywords in ({"strict": True}, {"on_conflict": "nearest"}):
         with pytest.raises(InputError):
             gdpnet.project(rules, [[4.0]], norm="l2", relaxation="cnf", **keywords)
@@ -198,7 +255,7 @@ def test_a_backend_by_name() -> None:
 
 def test_without_clarabel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "clarabel", None)
-    told = r"norm='l2' need clarabel, which is not installed. pip install 'gdpnet\[conic\]'"
+    told = r"norm='l2', or of convex rows, need clarabel, which is not installed. pip install 'gdpnet\[conic\]'"
     with pytest.raises(SolverError, match=told):
         gdpnet.project(gap(), [[4.0]], norm="l2", relaxation="cnf")
     assert gdpnet.project(gap(), [[4.0]], norm="l2").y.tolist() == [[3.0]]
@@ -256,8 +313,27 @@ def test_jacobians_are_those_of_differences(keywords: dict[str, Any], smooth: in
         model = random_model(seed, batch=6, plain=True)
         tally.add(compare(model, 5e-3, f"model {seed}", norm="l2", **keywords))
     assert not tally.wrong, tally.wrong[:5]
-    assert tally.smooth >= smooth
+    assert tally.smooth >= smooth, tally.smooth
     assert tally.through_x >= smooth // 4
+
+
+@pytest.mark.usefixtures("wide")
+def test_jacobians_of_relaxations_of_discs_are_those_of_differences() -> None:
+    tally, relaxed = Tally(), 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        m = random_convex_model(rng, 3, "ellipsoids", thin=0.0)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        model = random_models.RandomModel(
+            rules, torch.from_numpy(rng.uniform(-4, 4, (6, 3))), None, None
+        )
+        keywords = {"norm": "l2", "relaxation": "cnf", "gradient": "vertex"}
+        tally.add(compare(model, 5e-3, f"model {seed}", **keywords))
+        found = gdpnet.project(rules, model.yhat, norm="l2", relaxation="cnf")
+        relaxed += int((found.status == Status.RELAXED).sum())
+    assert not tally.wrong, tally.wrong[:5]
+    assert tally.smooth >= 30
+    assert relaxed >= 10
 
 
 def test_the_regularised_program_in_closed_form_is_the_conic_one() -> None:
