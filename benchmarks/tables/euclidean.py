@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from _results import Row
+
 from ._stored import Rows, Stored, ms, number, percent, ratio, span, table, us
 
 
 def cases(stored: Stored) -> list[str]:
-    def line(row: dict) -> list[str]:
-        peers = [
-            f"{ms(row[f'{peer}_seconds'])} ({number(ratio(row[f'{peer}_seconds'], row['seconds']))})"
-            for peer in ("daqp", "gurobi")
-        ]
-        return [
-            row["case"],
-            percent(row["broken"]),
-            number(row["nodes"]),
-            us(row["seconds"]),
-            *peers,
-        ]
+    def beside(row: Row, peer: str) -> str:
+        taken = row[f"{peer}_seconds"]
+        return f"{ms(taken)} ({number(ratio(taken, row['seconds']))})"
+
+    def line(row: Row) -> list[str]:
+        told = [row["case"], percent(row["broken"]), number(row["nodes"]), us(row["seconds"])]
+        return [*told, beside(row, "daqp"), beside(row, "gurobi")]
 
     titles = ["rules x disjuncts x rows", "moved", "nodes", "gdpnet, µs"]
     titles += ["DAQP, ms (times gdpnet's)", "Gurobi, ms (times gdpnet's)"]
