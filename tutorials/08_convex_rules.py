@@ -25,8 +25,8 @@ STEPS = 40 if SMOKE else 800
 # ## An inverter
 #
 # A solar inverter delivers active power `P` and reactive power `Q`. It is off, or it is on: then
-# its apparent power `sqrt(P**2 + Q**2)` is at most 1, it delivers at least a tenth of that, and no more
-# than the sun gives. The sun is an input of the network, so it is a mutable Param.
+# its apparent power `sqrt(P**2 + Q**2)` is at most 1, it delivers at least a tenth of that, and no
+# more than the sun gives. The sun is an input of the network, so it is a mutable Param.
 
 # %%
 m = pyo.ConcreteModel()
@@ -136,8 +136,8 @@ rules = waypoints()
 print(f"{len(rules.names)} rules, {len(rules.output_names)} outputs")
 
 # %% [markdown]
-# Two of three points on the straight line are where no drone may be. Nine rules with four or three disjuncts each make
-# 110,592 combinations; the search looks at a few of them.
+# Two of three points on the straight line are where no drone may be. Nine rules with four or three
+# disjuncts each make 110,592 combinations; the search looks at a few of them.
 
 
 # %%
