@@ -43,8 +43,7 @@ class TightRow:
             constraints stay tight; 0 where another tight one already says as much. Negative for an
             equality whose right side would have to fall.
         excess: left minus right side at the prediction, in the constraint's own unit, of a convex
-            row that of its tangent at the output; NaN where
-            auxiliaries stand in it.
+            row that of its tangent at the output; NaN where auxiliaries stand in it.
     """
 
     name: str

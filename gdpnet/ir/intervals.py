@@ -11,6 +11,9 @@ Interval = tuple[float, float]
 
 EVERYTHING: Interval = (-math.inf, math.inf)
 
+# What is chosen, not computed, and so not rounded.
+_EXACT = {"input", "number", "max", "min", "abs", "if"}
+
 # Functions that grow, with the domain they are defined on.
 _GROWING = {
     "log": (math.log, 0.0),
@@ -34,7 +37,7 @@ def interval(tree: Tree, ranges: Sequence[Interval]) -> Interval:
     low, high = _interval(tree, ranges)
     if math.isnan(low) or math.isnan(high):
         return EVERYTHING
-    if tree[0] in ("input", "number"):
+    if tree[0] in _EXACT:
         return low, high
     # Outward, against rounding; an end at 0 comes of zeros and is exact.
     return low - _rounding(low), high + _rounding(high)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.curves import Curves
-from gdpnet.ir.data import Shape
+from gdpnet.ir.data import Row, Shape
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Array
@@ -63,6 +63,7 @@ class ReturnedCheck:
             [self.whole[data.columns_in(i)].all() for i in range(len(data.rows))], dtype=bool
         )
         self.curves = Curves(data.rows) if data.curved else None
+        self.rational = np.array([_is_rational(row) for row in data.rows], dtype=bool)
         self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
         auxiliaries = data.columns[data.outputs :]
         self.floor = np.array([column.lower for column in auxiliaries])
@@ -116,7 +117,8 @@ class ReturnedCheck:
             allowed = np.where(self.equality, few, 0.0)
             broken = beyond > allowed
             # Close calls depend on the order in which terms are added up: decide them exactly.
-            close = enforced & ~self.equality & (np.abs(excess) <= 4.0 * np.finfo(float).eps * size)
+            close = np.abs(excess) <= 4.0 * np.finfo(float).eps * size
+            close &= enforced & ~self.equality & self.rational
             for s, i in zip(*np.nonzero(close), strict=True):
                 broken[s, i] = self._breaks(int(samples[s]), int(i), z[s])
             holds = ~(broken.any(1) | (outside > 0.0).any(1) | beside.any(1))
@@ -218,13 +220,18 @@ class ReturnedCheck:
     def _breaks(self, sample: int, row: int, z: Array) -> bool:
         """Whether a row is broken in exact arithmetic, or when added up in either order.
 
-        What is convex and no sum of squares has no exact value: it is broken where it is close.
+        Args:
+            sample: index of the sample.
+            row: one of the `rational` ones.
+            z: values of all columns.
         """
         curves = self.rules.data.rows[row].curves
-        if any(curve.shape is not Shape.SQUARES for curve in curves):
-            return True
         if curves:
-            return self._exactly(sample, row, z) > 0
+            linear, squares = self._exactly(sample, row, z)
+            if curves[0].shape is Shape.NORM:
+                return linear > 0 or Fraction(curves[0].weight) ** 2 * squares[0] > linear**2
+            weighted = (Fraction(c.weight) * s for c, s in zip(curves, squares, strict=True))
+            return linear + sum(weighted, Fraction(0)) > 0
         terms = [(j, self._coefficient(sample, row, j)) for j, _ in self.rules.data.rows[row].terms]
         bound = float(self.instance.bound[sample, row])
         exact = sum((Fraction(a) * Fraction(float(z[j])) for j, a in terms), Fraction(0))
@@ -232,16 +239,17 @@ class ReturnedCheck:
         backward = sum(a * float(z[j]) for j, a in reversed(terms))
         return exact > Fraction(bound) or max(forward, backward) > bound
 
-    def _exactly(self, sample: int, row: int, z: Array) -> Fraction:
-        """`a z - b` of a row with its squares, in exact arithmetic."""
+    def _exactly(self, sample: int, row: int, z: Array) -> tuple[Fraction, list[Fraction]]:
+        """`a z - b` of a row, and the squared arguments of each of its curves, without rounding."""
         source = self.rules.data.rows[row]
         total = -Fraction(float(self.instance.bound[sample, row]))
         for j, _ in source.terms:
             total += Fraction(self._coefficient(sample, row, j)) * Fraction(float(z[j]))
-        for curve in source.curves:
-            inner = sum(self._exactly(sample, i, z) ** 2 for i in curve.arguments)
-            total += Fraction(curve.weight) * inner
-        return total
+        squares = [
+            sum((self._exactly(sample, i, z)[0] ** 2 for i in curve.arguments), Fraction(0))
+            for curve in source.curves
+        ]
+        return total, squares
 
     def _coefficient(self, sample: int, row: int, column: int) -> float:
         varying = self.rules.table.varying.tolist()
@@ -270,6 +278,12 @@ class ReturnedCheck:
             coefficients = of(self.instance.varying[samples])
             product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)
         return product
+
+
+def _is_rational(row: Row) -> bool:
+    """Whether exact arithmetic tells if a row holds: with squares, or one norm; no exponential."""
+    shapes = [curve.shape for curve in row.curves]
+    return shapes == [Shape.NORM] or all(shape is Shape.SQUARES for shape in shapes)
 
 
 def _compensated(matrix: Array, z: Array, bound: Array) -> Array:

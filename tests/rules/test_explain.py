@@ -13,7 +13,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet.explain.explanation import Explanation, Move, TightRow
-from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
+from gdpnet.testing import BY_NAME, CONVEX, PROBLEMS, Problem, random_predictions, random_rules
 from models.cooling import model as cooling
 
 
@@ -218,3 +218,20 @@ def test_bad_arguments() -> None:
         hot().explain([0.2, 0.2])
     with pytest.raises(gdpnet.errors.InputError, match="weights: expected 2 positive numbers"):
         hot().explain([0.2, 0.2], [30.0], weights=[1.0])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("problem", CONVEX, ids=lambda p: p.name)
+def test_convex_rows_explain_the_distance(problem: Problem, norm: str) -> None:
+    """Tangents that are just met sum to the distance; where none balance it, none is named."""
+    rules = problem.rules()
+    if rules.auxiliary_names:
+        pytest.skip("parts of rows with auxiliaries are not known")
+    for told in rules.explain(problem.yhat, problem.x, norm=norm):
+        tight = [row for rule in told.rules for row in rule.tight] + list(told.always)
+        if told.status != "PROJECTED":
+            continue
+        if not tight:
+            assert problem.name in ("single_point", "flat", "ice_cream")  # thin, or at an apex
+            continue
+        assert sum(row.share for row in tight) == pytest.approx(told.distance, abs=2e-6)

@@ -11,7 +11,7 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.solve.exact.prices import euclidean_prices
+from gdpnet.solve.exact.prices import prices
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -117,10 +117,8 @@ class ExactLinearisation(Linearisation):
             return np.full((size, 0), -1, dtype=np.int64), np.zeros((size, 0))
         known = (answer.status == Status.PROJECTED) & answer.finished_by("exact")
         known &= (answer.y == self.solved.z[:, :d]).all(1)  # not moved since, by strict or a tie
-        if self.search.norm == "l2":
-            return euclidean_prices(
-                rules, self.instance, self.solved, self.yhat, self.search.weights, known
-            )
+        if self.search.norm == "l2" or rules.data.curved:
+            return prices(rules, self.instance, self.solved, self.yhat, self.search, known)
         shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
         rows, multipliers = [], []

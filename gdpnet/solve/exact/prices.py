@@ -1,9 +1,12 @@
-"""What holds a Euclidean projection where it is: multipliers of its rows and bounds.
+"""What holds a projection where it is: multipliers of its rows and bounds.
 
 At the nearest point the slope of half the squared distance is balanced by the rows and bounds that
 are just met,
 
     w^2 (y - yhat) + sum_i m_i a_i = 0,   m_i >= 0 for inequalities.
+
+A convex row counts with its tangent. With the l1 norm, asked for where rows are convex, the slope
+is w sign(y - yhat), and anything between where an output did not move.
 
 Where more of them are met than are needed the multipliers are not unique; some that do it are
 found, of rows that do not depend on each other. The distance itself, the root, falls by m_i divided
@@ -22,9 +25,15 @@ from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced as rows_of
 from gdpnet.solve.base import Array
 from gdpnet.solve.milp.backend import literals_of
+from gdpnet.solve.milp.cuts import tangent_at
+from gdpnet.solve.milp.sample import RulesAtSample
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import Solved
+    from gdpnet.solve.exact.options import SearchOptions
+
+_STILL = 1e-6  # an output that moved by less did not, with the l1 norm
+_BALANCED = 1e-6  # of the slope: what tangents at a point near the nearest one may leave of it
 
 
 def balance(rows: Array, free: Array, slope: Array, unit: Array) -> Array:
@@ -73,33 +82,33 @@ def bounds_met(z: Array, lower: Array, upper: Array) -> Array:
     )
 
 
-def euclidean_prices(
+def prices(
     rules: Rules,
     instance: Instance,
     solved: Solved,
     yhat: Array,
-    weights: Array,
+    search: SearchOptions,
     known: Array,
 ) -> tuple[Array, Array]:
     """Tight rows, and what the distance falls by per unit of their right sides, each (B, k).
 
-    -1 and 0 beyond their number, and for samples that are not known. Not known are samples with a
-    curved row that is just met: its slope is not that of its linear part.
+    -1 and 0 beyond their number, and for samples that are not known. Not known is what tangents do
+    not balance: at the apex of a norm, or of a set without an interior.
 
     Args:
         rules: the rules.
         instance: the rules of the batch.
         solved: what was found.
         yhat: predictions, (B, d).
-        weights: (d,).
+        search: norm and weights.
         known: the samples to look at, (B,) bool.
     """
     data, table = rules.data, rules.table
     size, d = yhat.shape
+    weights, euclidean = search.weights, search.norm == "l2"
     varying = table.varying.numpy()
     matrix, scale = table.shared.numpy().copy(), instance.scale(table)
     equality = np.array([row.equality for row in data.rows], dtype=bool)
-    curved = np.array([bool(row.curves) for row in data.rows], dtype=bool)
     column = _Columns(rules, weights)
     rows: list[Array] = []
     rates: list[Array] = []
@@ -107,25 +116,34 @@ def euclidean_prices(
         rows.append(np.zeros(0, dtype=np.int64))
         rates.append(np.zeros(0))
         z, slope = np.nan_to_num(solved.z[i]), np.zeros(len(data.columns))  # NaN stands in no row
-        slope[:d] = weights**2 * (z[:d] - yhat[i])
-        far = float(np.linalg.norm((z[:d] - yhat[i]) * weights))
+        moved = z[:d] - yhat[i]
+        slope[:d] = weights**2 * moved if euclidean else weights * np.sign(moved)
+        far = float(np.linalg.norm(moved * weights))
         if not known[i] or far == 0.0:
             continue
+        matrix[:] = table.shared.numpy()
         matrix[varying] = instance.varying[i]
+        bound = instance.bound[i].copy()
         chosen = literals_of(solved.assignment[i])
         enforced = np.array(sorted({*data.global_rows, *rows_of(data.booleans, chosen)}), dtype=int)
-        if curved[enforced].any():
-            continue
-        off = np.abs(matrix[enforced] @ z - instance.bound[i, enforced])
+        sample = RulesAtSample(rules, matrix.copy(), instance.bound[i], equality, ())
+        for row in set(enforced.tolist()) & set(data.curved):
+            tangent = tangent_at(sample, row, z)
+            matrix[row], bound[row] = tangent.slope, tangent.bound
+        off = np.abs(matrix[enforced] @ z - bound[enforced])
         tight = enforced[off <= TIGHT * scale[i, enforced]]
         held, free = column.held(z)
-        multipliers = balance(
-            np.vstack([matrix[tight], held]),
-            np.concatenate([equality[tight], free]),
-            slope,
-            column.unit,
-        )[: len(tight)]
-        rows[i], rates[i] = tight, multipliers / far
+        if not euclidean:
+            stayed = np.flatnonzero(np.abs(moved) <= _STILL * np.maximum(1.0, np.abs(yhat[i])))
+            slope[stayed] = 0.0
+            held = np.vstack([held, np.eye(len(z))[stayed]])
+            free = np.concatenate([free, np.ones(len(stayed), dtype=bool)])
+        every = np.vstack([matrix[tight], held])
+        found = balance(every, np.concatenate([equality[tight], free]), slope, column.unit)
+        left = np.abs(slope + found @ every) / column.unit
+        if data.curved and left.max() > _BALANCED * np.abs(slope / column.unit).max():
+            continue
+        rows[i], rates[i] = tight, found[: len(tight)] / (far if euclidean else 1.0)
     width = max(map(len, rows), default=0)
     filled = np.full((size, width), -1, dtype=np.int64)
     priced = np.zeros((size, width))

@@ -92,6 +92,18 @@ def broken_tangents(sample: RulesAtSample, rows: Sequence[int], z: np.ndarray) -
     return found
 
 
+def tangent_at(sample: RulesAtSample, row: int, z: np.ndarray) -> Tangent:
+    """The tangent of a convex row at a point.
+
+    Args:
+        sample: the rules at one input.
+        row: the row.
+        z: values of all columns, `n`.
+    """
+    line = _Line(row, sample.matrix[row], float(sample.bound[row]), row, 1.0)
+    return _tangent(line, sample, z, _INSIDE[-1])
+
+
 @dataclass(frozen=True)
 class _Line:
     """`slope v + factor * curves of a source <= bound`."""
