@@ -147,7 +147,7 @@ class Reach:
         for i in table.varying.tolist():  # at most 1 after scaling, whatever x is
             size[i, [j for j, _ in data.rows[i].terms]] = 1.0
         for i in data.curved:
-            size[i] += steepest(data, i) / max(1.0, bound[i], np.abs(table.shared[i]).max())
+            size[i] += steepest(data, i) / max(1.0, bound[i], float(table.shared[i].abs().max()))
         # A bound of a column is a row of its own.
         self.rows = np.vstack([size, np.eye(len(data.columns))]).T
         lower = np.array([column.lower for column in data.columns])
