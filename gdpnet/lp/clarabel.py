@@ -27,19 +27,23 @@ def unavailable() -> str | None:
 
 def package() -> Any:
     """clarabel, imported late: importing gdpnet starts no solver."""
-    return need("clarabel", "conic", "Relaxations with norm='l2' need")
+    return need("clarabel", "conic", "Relaxations with norm='l2', or of convex rows, need")
 
 
 class KeptProgram:
     """A conic program in Clarabel: its structure is set up once, its numbers change.
 
+    Clarabel scales a program by the numbers it is set up with. Those are the same whatever is
+    solved, so that answers do not depend on what was solved before.
+
     Args:
         form: the program in its standard form.
+        numbers: entries of A, b, q and the diagonal of P to set it up with; where P is not 0 stays.
     """
 
-    def __init__(self, form: StandardForm) -> None:
+    def __init__(self, form: StandardForm, *numbers: Array) -> None:
         self.form = form
-        self._solver: Any = None
+        self._solver = self._new(CLARABEL, *numbers)
 
     def solve(self, entries: Array, right: Array, cost: Array, square: Array) -> ConicSolution:
         """Solve for one sample.
@@ -48,17 +52,13 @@ class KeptProgram:
             entries: of A, as `StandardForm.matrices` has them.
             right: b, likewise.
             cost: q, `n`.
-            square: diagonal of P, `n`; where it is not 0 stays as it was in the first call.
+            square: diagonal of P, `n`.
         """
-        curved = np.flatnonzero(square)
-        if self._solver is None:
-            self._solver = self._new(CLARABEL, entries, right, cost, square)
-        else:
-            self._solver.update(q=cost, A=entries, b=right, P=square[curved])
+        self._solver.update(q=cost, A=entries, b=right, P=square[square != 0.0])
         found = _read(self._solver.solve())
         if found.outcome in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
             return found
-        # The scaling was that of the first sample.
+        # Once more, scaled by its own numbers.
         return _read(self._new(CLARABEL_CAREFUL, entries, right, cost, square).solve())
 
     def _new(

@@ -192,7 +192,7 @@ class Projector:
         self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         plan = _plan(rules, relaxation)
-        self.backend = _backend(solver, relaxation, plan, norm)
+        self.backend = _backend(solver, relaxation, plan, norm == "l2" or bool(rules.data.curved))
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
         self.backend.refuse_rows(rules)
@@ -319,12 +319,12 @@ def _plan(rules: Rules, relaxation: Any) -> Plan | None:
     return Plan.cnf() if adaptive else Plan.of(relaxation, rules)
 
 
-def _backend(solver: Any, relaxation: Any, plan: Plan | None, norm: str) -> Backend:
+def _backend(solver: Any, relaxation: Any, plan: Plan | None, conic: bool) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
             backend: Backend = Exact() if core.AVAILABLE else MILP()
-        elif norm == "l2":
+        elif conic:
             backend = Conic()
         else:
             backend = Extended("simplex" if core.AVAILABLE else "highs")

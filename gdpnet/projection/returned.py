@@ -147,7 +147,8 @@ class Reach:
         for i in table.varying.tolist():  # at most 1 after scaling, whatever x is
             size[i, [j for j, _ in data.rows[i].terms]] = 1.0
         for i in data.curved:
-            size[i] += steepest(data, i) / max(1.0, bound[i], float(table.shared[i].abs().max()))
+            largest = np.abs(table.shared[i].numpy()).max(initial=0.0)
+            size[i] += steepest(data, i) / max(1.0, bound[i], largest)
         # A bound of a column is a row of its own.
         self.rows = np.vstack([size, np.eye(len(data.columns))]).T
         lower = np.array([column.lower for column in data.columns])
@@ -179,7 +180,8 @@ class Reach:
         eps = np.full(n, exact)
         if settings.dtype is not torch.float64:
             eps[: self.outputs] += 0.5 * float(torch.finfo(settings.dtype).eps)
-        lost = (np.abs(z) * eps) @ self.rows[:n]
+        with np.errstate(invalid="ignore"):  # infinitely steep curves: not to be excluded
+            lost = (np.abs(z) * eps) @ self.rows[:n]
         return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * settings.tolerance))
 
 

@@ -39,7 +39,7 @@ class ConicQPs(Regularised):
             if relaxed.layouts.contradictory[number]:
                 continue
             samples = np.flatnonzero(numbers == number)
-            written = programs.of(number, eps)
+            written = programs.of(number, eps=eps)
             if not written.differentiable:
                 continue
             data = relaxed.data(written.program, samples)

@@ -1,7 +1,7 @@
-"""Projection onto CNF, partial DNF and written-out DNF in the Euclidean norm.
+"""Projection onto CNF, partial DNF and written-out DNF by conic programs.
 
-One conic program a sample, whose value is a lower bound on the squared distance. Its point is no
-vertex: where disjuncts share the weight it is a mean of theirs. In a part whose rules are all
+For the Euclidean norm, and in any norm for rules with convex rows. One conic program a sample, whose value is a lower bound on the distance, or its square. Its point is
+no vertex: where disjuncts share the weight it is a mean of theirs. In a part whose rules are all
 merged every copy with weight is a nearest point of its disjuncts, and the first of them is taken.
 A point that satisfies the rules is the nearest one, since
 
@@ -21,6 +21,7 @@ from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import clarabel
 from gdpnet.lp.program import Outcome
+from gdpnet.relaxation.blocks import MergedBlock
 from gdpnet.relaxation.layouts import Layouts, distinct, layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.solve.base import (
@@ -53,7 +54,9 @@ _VALUE = 1e-6
 
 
 class Conic(Backend):
-    """Conic programs in copies of y: CNF, partial DNF or DNF with norm="l2", by Clarabel.
+    """Conic programs in copies of y: CNF, partial DNF or DNF, by Clarabel.
+
+    For norm="l2", and for rules with convex rows in either norm.
 
     Example:
         >>> import gdpnet
@@ -61,13 +64,15 @@ class Conic(Backend):
         'clarabel'
     """
 
-    capabilities = Capabilities(norms=frozenset({"l2"}), relaxations=True, linearisation=True)
+    capabilities = Capabilities(
+        norms=frozenset({"l1", "l2"}), relaxations=True, linearisation=True, convex=True
+    )
     name = "clarabel"
     description = "written out as a conic program, solved by Clarabel"
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
-        return clarabel.unavailable() or core.unavailable("norm='l2'", "norm='l1'")
+        return clarabel.unavailable() or core.unavailable("solver='clarabel'", "solver='highs'")
 
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
@@ -112,7 +117,7 @@ class ConicBatch(RelaxedBatch):
             if self.layouts.contradictory[number]:
                 continue
             own = np.flatnonzero(which == k)
-            written = self.rules.cache[Programs].of(number)
+            written = self.rules.cache[Programs].of(number, self.settings.norm)
             program, data = written.program, self.derivative.data(written.program, samples[own])
             found = written.solve(data)
             outcome[own], value[own] = found.outcome, found.value + data.elsewhere(program)
@@ -129,12 +134,17 @@ class ConicBatch(RelaxedBatch):
             y = whole_outputs(self.rules, y, _VALUE)
         answer.y[samples[solved]] = y[solved]
         answer.value[samples] = np.where(solved, np.maximum(value, 0.0), np.inf)
-        answer.status[samples] = Status.PROJECTED
-        held = self.judge(samples[solved], TOLERANCES.satisfied)
-        self._polish(samples[solved][held], self._held_rows(samples[solved][held]))
-        whole = [s for s in samples[solved][~held].tolist() if s in carried]
-        self._polish(np.array(whole, dtype=np.int64), [carried[s] for s in whole])
-        self._unsolved(samples[~solved])
+        answer.status[samples] = Status.RELAXED
+        whole = np.array([s for s in samples[solved].tolist() if s in carried], dtype=np.int64)
+        self._polish(whole, [carried[s] for s in whole.tolist()])
+        rest = samples[solved & (answer.status[samples] == Status.RELAXED)]
+        answer.status[rest] = Status.PROJECTED
+        held = rest[self.judge(rest, TOLERANCES.satisfied)]
+        self._polish(held, self._held_rows(held))
+        answer.status[samples[~solved]], answer.value[samples[~solved]] = Status.UNSOLVED, 0.0
+        merged = [self._merged(number) for number in numbers.tolist()]
+        relaxed = answer.status[samples] == Status.RELAXED
+        self._left_to_exact(samples[~solved | (relaxed & merged)])
 
     def _take_copies(
         self, number: int, program: RelaxationProgram, found: ConicSolved, own: Array, y: Array
@@ -144,9 +154,7 @@ class ConicBatch(RelaxedBatch):
         for part in self.layouts.listed[number]:
             products = sum(len(block.products) for block in part.blocks)
             if len(part.blocks) == 1 and not part.convex:
-                weight = found.weight[:, at : at + products]
-                heavy = weight > _WEIGHT
-                taken = at + np.where(heavy.any(1), heavy.argmax(1), weight.argmax(1))
+                taken = at + _first_with_weight(found.weight[:, at : at + products])
                 for k in np.unique(taken).tolist():
                     rows = np.flatnonzero(taken == k)
                     columns = program.copies[k]
@@ -157,21 +165,33 @@ class ConicBatch(RelaxedBatch):
     def _carried(
         self, number: int, found: ConicSolved, samples: Array
     ) -> dict[int, tuple[int, ...]]:
-        """Rows of the products that have all the weight of their blocks, by sample."""
-        blocks = [block for part in self.layouts.listed[number] for block in part.blocks]
-        ends = np.cumsum([len(block.products) for block in blocks])[:-1]
-        spans = np.split(found.weight, ends, axis=1)
-        whole = np.all([span.max(1) > _WHOLE for span in spans], axis=0) if spans else np.zeros(0)
+        """Rows of products that decide their blocks, by sample, where all blocks are decided.
+
+        A product decides where it has all the weight, or stands in the only block of its part.
+        """
+        decided = found.outcome == Outcome.OPTIMAL
+        taken: list[tuple[MergedBlock, Array]] = []
+        at = 0
+        for part in self.layouts.listed[number]:
+            for block in part.blocks:
+                weight = found.weight[:, at : at + len(block.products)]
+                taken.append((block, _first_with_weight(weight)))
+                if len(part.blocks) > 1:
+                    decided = decided & (weight.max(1) > _WHOLE)
+                at += len(block.products)
         count = len(self.rules.data.rows)  # behind these stand rows that relaxations add
         rows = {}
-        for s in np.flatnonzero(whole).tolist():
-            taken = [b.products[int(w[s].argmax())] for b, w in zip(blocks, spans, strict=True)]
-            own = {i for product in taken for i in product.rows if i < count}
+        for s in np.flatnonzero(decided).tolist():
+            own = {i for b, k in taken for i in b.products[int(k[s])].rows if i < count}
             rows[int(samples[s])] = tuple(sorted(own))
         return rows
 
     def _polish(self, samples: Array, rows: list[tuple[int, ...]]) -> None:
-        """Find points again, from rows that hold there: to the last digits, with a derivative."""
+        """Find points again, from rows that hold there: to the last digits, with a derivative.
+
+        What comes out is PROJECTED if it satisfies the rules and is as near as the program says;
+        else the point stays as it is, RELAXED.
+        """
         answer = self.answer
         if not len(samples):
             return
@@ -179,8 +199,13 @@ class ConicBatch(RelaxedBatch):
             there = samples[own]
             near = found.value <= answer.value[there] + _VALUE * np.maximum(1.0, found.value)
             good = found.answered & near
+            answer.status[there] = Status.RELAXED
+            before = answer.y[there]
+            answer.y[there[good]] = found.y[good]
+            answer.status[there[good]] = Status.PROJECTED
+            good[good] = self.judge(there[good], TOLERANCES.satisfied)
+            answer.y[there[~good]] = before[~good]
             self._accept(there[good], found, good)
-            answer.status[there[~good]] = Status.RELAXED
 
     def _held_rows(self, samples: Array) -> list[tuple[int, ...]]:
         """Rows of the disjuncts that hold at points that satisfy the rules."""
@@ -189,21 +214,18 @@ class ConicBatch(RelaxedBatch):
 
     def _accept(self, samples: Array, found: Answer, good: Array) -> None:
         answer = self.answer
-        answer.y[samples] = found.y[good]
         answer.auxiliaries[samples] = found.auxiliaries[good]
         answer.value[samples] = np.minimum(answer.value[samples], found.value[good])
-        answer.status[samples] = Status.PROJECTED
-        self.judge(samples, TOLERANCES.satisfied)
         if found.linearisation is not None:
             self.derivative.add(samples, _Some(found.linearisation, good))
 
-    def _unsolved(self, samples: Array) -> None:
-        """What Clarabel found no point for: the exact engine has the last word on contradictions.
+    def _left_to_exact(self, samples: Array) -> None:
+        """What Clarabel found no point for, or none that is near enough where it has to be.
 
-        Where all rules that hang together are merged its projections are those of the program.
+        Where all rules that hang together are merged the exact engine's projections are those of
+        the program; it has the last word on contradictions, too.
         """
         answer = self.answer
-        answer.status[samples], answer.value[samples] = Status.UNSOLVED, 0.0
         if not len(samples):
             return
         found = Exact().solve(self.request.take(samples)._replace(settings=self._exactly))
@@ -223,6 +245,12 @@ class ConicBatch(RelaxedBatch):
     def _merged(self, number: int) -> bool:
         """Whether every part of a layout has one block."""
         return all(len(part.blocks) == 1 for part in self.layouts.listed[number])
+
+
+def _first_with_weight(weight: Array) -> Array:
+    """The first product of a block with weight, by sample; the heaviest if none has much."""
+    heavy = weight > _WEIGHT
+    return np.where(heavy.any(1), heavy.argmax(1), weight.argmax(1))
 
 
 class _Some(Linearisation):

@@ -40,6 +40,7 @@ class ConicLinearisation(Linearisation):
         return ConicData(
             program.parameters(some.bound, some.varying, start),
             *(start, self.request.yhat[samples], self.request.settings.weights),
+            program.norm,
         )
 
     def add(self, samples: Array, own: Linearisation) -> None:

@@ -52,7 +52,7 @@ class WrittenCone:
     """A relaxation's program kept in Clarabel, for any number of samples.
 
     Args:
-        program: the program, with norm="l2".
+        program: the program.
         eps: size of a quadratic term `eps / 2` on the weights of the products.
     """
 
@@ -88,8 +88,17 @@ class WrittenCone:
 
     @property
     def differentiable(self) -> bool:
-        """Whether the derivative of the projections onto its cones is known."""
-        return all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
+        """Whether the derivative of its points is known: norm l2, second-order cones alone."""
+        known = all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
+        return known and self.program.norm == "l2"
+
+    def _new(self) -> KeptProgram:
+        """The program set up with numbers of no sample: what depends on samples is 0."""
+        program = self.program
+        entries, right = self.form.matrices(program.value[None], program.bound[None])
+        cost = np.zeros(len(program.lower))
+        cost[program.distances] = 1.0
+        return KeptProgram(self.form, entries[0], right[0], cost, self.square)
 
     def _solutions(self, data: ConicData) -> tuple[Array, list[ConicSolution]]:
         """What Clarabel says of each sample, and in which units costs were given, `batch`."""
@@ -100,7 +109,7 @@ class WrittenCone:
         entries, right = self.form.matrices(*numbers)
         with self._lock:
             kept = self._idle.pop() if self._idle else None
-        kept = kept or KeptProgram(self.form)
+        kept = kept or self._new()
         found = [
             kept.solve(entries[s], right[s], cost[s] * unit[s], self.square * unit[s])
             for s in range(len(cost))
@@ -119,15 +128,17 @@ class Programs:
 
     def __init__(self, rules: Rules) -> None:
         self._layouts = layouts_of(rules)
-        self._made: dict[tuple[int, float], WrittenCone] = {}
+        self._made: dict[tuple[int, str, float], WrittenCone] = {}
 
-    def of(self, number: int, eps: float = 0.0) -> WrittenCone:
+    def of(self, number: int, norm: str = "l2", eps: float = 0.0) -> WrittenCone:
         """The program of a layout.
 
         Args:
             number: of the layout.
+            norm: of the distance.
             eps: of the quadratic term on the weights.
         """
-        if (number, eps) not in self._made:
-            self._made[number, eps] = WrittenCone(self._layouts.program(number, "l2"), eps)
-        return self._made[number, eps]
+        key = number, norm, eps
+        if key not in self._made:
+            self._made[key] = WrittenCone(self._layouts.program(number, norm), eps)
+        return self._made[key]
