@@ -149,7 +149,6 @@ class FaceJacobian:
             gradient: (B, d).
         """
 
-
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             self.one(component, given, to)
 
