@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 SCRIPTS = {
     "rules": 0.2,
     "euclidean": 1,
+    "convex": 3,
     "norms": 1,
     "instructions": 1,
     "exact": 2,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
+    convex,
     euclidean,
     exact,
     gradients,
@@ -26,8 +27,8 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans, relaxations,
-    rules,
+    convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
+    relaxations, rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

@@ -72,8 +72,8 @@ class Exact(Backend):
             norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
             and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells), with norm="l2" or rows that are not linear it
-            is LIMIT or UNSOLVED.
+            by then goes to MILP (`info.solver` tells), with norm="l2" or convex rows it is LIMIT or
+            UNSOLVED.
 
     Example:
         >>> import gdpnet
