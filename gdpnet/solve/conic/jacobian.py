@@ -12,9 +12,9 @@ gradient g with respect to z and
     [ P   A' (D - 1) ]'   [ w ]   [ g ]
     [ A   D          ]    [ r ] = [ 0 ]
 
-the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A in row i and column j.
-Where tight rows depend on each other the multipliers are not unique, and w is; the solution of least
-norm is taken.
+the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A in row i and column
+j. Where tight rows depend on each other the multipliers are not unique, and w is; the solution of
+least norm is taken.
 
 The point of the program does not depend on c, the prediction within its bounds (see `data`), so
 predictions enter through their costs alone.

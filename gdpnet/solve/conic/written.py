@@ -22,9 +22,9 @@ Array = np.ndarray
 
 def structure_of(program: RelaxationProgram) -> ConicStructure:
     """What all samples of a program share."""
+    lower, upper = program.needed_bounds()
     return ConicStructure(
-        *program.needed_bounds(),
-        *(program.start, program.column, program.equality, program.cones),
+        lower, upper, program.start, program.column, program.equality, program.cones
     )
 
 

@@ -21,7 +21,6 @@ from gdpnet.ir.data import Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.steps import impossible, power_of_two
 
-
 _SHAPES = (Shape.SQUARES, Shape.NORM, Shape.EXP, Shape.LOG, Shape.POWER)  # as the core counts them
 
 
