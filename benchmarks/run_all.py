@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 # Minutes on a quiet machine, about; where a run is published its stamp knows better.
 SCRIPTS = {
     "rules": 0.2,
+    "euclidean": 1,
+    "norms": 1,
     "instructions": 1,
     "exact": 2,
     "overhead": 2,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
+    euclidean,
     exact,
     gradients,
     instructions,
@@ -25,7 +26,8 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    exact, gradients, instructions, layer, native, overhead, peers, plans, relaxations, rules
+    euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans, relaxations,
+    rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

@@ -142,7 +142,7 @@ bool Linear::tighten(Index j, double bound, Side side, Slot source) {
 bool Linear::enforce(Index code) {
     const bool negated = code >= m;
     const Index i = negated ? code - m : code;
-    if (sample.rows.curved(i)) return enforce_curved(sample.rows.curves.place[i]);
+    if (curved && sample.rows.curves.place[i] >= 0) return enforce_curved(sample.rows.curves.place[i]);
     const Sample::Row& row = sample.row[i];
     const Slot entries = row.last - row.first;
     if (entries > 1) {

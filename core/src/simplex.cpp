@@ -321,8 +321,6 @@ Outcome Linear::dual_simplex(double cutoff) {
     return Outcome::trouble;
 }
 
-Outcome Linear::solve(double cutoff) { return curved ? solve_curved(cutoff) : solve_linear(cutoff); }
-
 Outcome Linear::solve_linear(double cutoff) {
     effort_ += long(8 * n + 4 * listed + 50);
     const Outcome outcome = dual_simplex(cutoff);

@@ -21,7 +21,9 @@ _SUM = 1e-3
 _EQUAL = 1e-9
 
 
-def apply_rules(adata: Any, markers: MarkerRules, proba: Any, **keywords: Any) -> Projection:
+def apply_rules(
+    adata: Any, markers: MarkerRules, proba: Any, *, norm: str = "l1", **keywords: Any
+) -> Projection:
     """Move predicted class probabilities to the nearest that satisfy the rules.
 
     Writes three things into the AnnData, and changes nothing else:
@@ -38,6 +40,9 @@ def apply_rules(adata: Any, markers: MarkerRules, proba: Any, **keywords: Any) -
         markers: the rules.
         proba: predicted probabilities, `cells x classes`: a key of `obsm`, an array or tensor with
             columns in the order of `markers.classes`, or a DataFrame with the classes as columns.
+        norm: of the distance. With `"l1"` nearly every cell has many nearest probabilities, and
+            one that changes few classes is taken; with `"l2"` there is one, and what a class gains
+            is taken evenly from all others.
         **keywords: of `gdpnet.project`, such as `solver` and `on_conflict`.
 
     Returns:
@@ -65,7 +70,7 @@ def apply_rules(adata: Any, markers: MarkerRules, proba: Any, **keywords: Any) -
             "memory first with adata.to_memory()."
         )
     predicted = predictions(adata, markers.classes, proba)
-    p = project(markers.rules, predicted, markers.expression(adata), **keywords)
+    p = project(markers.rules, predicted, markers.expression(adata), norm=norm, **keywords)
     y = p.y.numpy()
     index, classes = adata.obs_names, list(markers.classes)
     label = pandas.Categorical.from_codes(most_probable(y, predicted), categories=classes)

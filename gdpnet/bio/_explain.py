@@ -17,7 +17,13 @@ from gdpnet.projection import Status, project
 
 
 def explain_cells(
-    adata: Any, markers: MarkerRules, proba: Any, cells: Sequence[Any], **keywords: Any
+    adata: Any,
+    markers: MarkerRules,
+    proba: Any,
+    cells: Sequence[Any],
+    *,
+    norm: str = "l1",
+    **keywords: Any,
 ) -> Any:
     """What the rules did to the prediction of a few cells.
 
@@ -26,6 +32,7 @@ def explain_cells(
         markers: the rules.
         proba: predicted probabilities, as in `apply_rules`.
         cells: names of cells, or their numbers.
+        norm: of the distance, as in `apply_rules`.
         **keywords: of `gdpnet.project`.
 
     Returns:
@@ -51,7 +58,7 @@ def explain_cells(
     rows = _rows(adata, cells)
     predicted = predictions(adata, markers.classes, proba)[rows]
     x = markers.expression(adata[rows])
-    p = project(markers.rules, predicted, x, **keywords)
+    p = project(markers.rules, predicted, x, norm=norm, **keywords)
     y, disjunct = p.y.numpy(), p.disjunct.numpy()
     active = markers.rules.active(x).numpy()
     violation = markers.rules.violation(predicted, x).numpy()

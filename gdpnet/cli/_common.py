@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,19 @@ Split = Annotated[
         help="Which split the model's sample() draws from.",
         show_default="the first of TEST_SEEDS, or iid",
     ),
+]
+
+
+class NormName(StrEnum):
+    """Norms of the distance that projections minimise."""
+
+    l1 = "l1"
+    l2 = "l2"
+
+
+Norm = Annotated[
+    NormName,
+    typer.Option(help="Norm of the distance; what does not know l2 refuses it by name."),
 ]
 
 

@@ -12,6 +12,8 @@ from rich.table import Table
 
 from gdpnet.cli._common import (
     Model,
+    Norm,
+    NormName,
     Split,
     errors_as_text,
     make_console,
@@ -41,6 +43,7 @@ def compare(
             show_default="cnf,pdnf:2,plan:4,adaptive,dnf,dnf:highs",
         ),
     ] = None,
+    norm: Norm = NormName.l1,
     samples: Annotated[int, typer.Option(min=1, help="Number of samples.")] = 1000,
     split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
@@ -98,7 +101,10 @@ def compare(
         yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
         with progress_bar("Comparing") as show:
             found = compare_relaxations(
-                rules, yhat, drawn.x, relaxations, threads=threads, progress=show
+                *(rules, yhat, drawn.x, relaxations),
+                norm=norm.value,
+                threads=threads,
+                progress=show,
             )
         origin = f"{drawn.told} {told}".strip()
         _print(found, f"{loaded.name}: {origin}")

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import Model, errors_as_text, progress_bar, refuse_unwritable
+from gdpnet.cli._common import (
+    Model,
+    Norm,
+    NormName,
+    errors_as_text,
+    progress_bar,
+    refuse_unwritable,
+)
 from gdpnet.solve import names
 
 
@@ -34,6 +41,7 @@ def project(
         Path, typer.Argument(metavar="IN", help="A .csv file with a line of names, or .parquet.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A .csv or .parquet file.")],
+    norm: Norm = NormName.l1,
     relaxation: Annotated[
         str,
         typer.Option(help="cnf, pdnf:K, plan:BUDGET, adaptive or dnf; see gdpnet compare --help."),
@@ -81,7 +89,8 @@ def project(
     names. OUT has all columns of IN, and after them:
       f_projected      for each column f of predictions
       gdpnet_status    SATISFIED, PROJECTED, RELAXED, CONFLICT, LIMIT or ERROR
-      gdpnet_distance  l1 distance from the prediction; inf on CONFLICT
+      gdpnet_distance  l1 distance from the prediction; inf on CONFLICT;
+                       with --norm l2 gdpnet_distance_l2, the Euclidean one
     It is written under another name and moved when it is complete. No column of IN is
     overwritten, except by --replace and --again.
     """  # noqa: D301
@@ -107,6 +116,7 @@ def project(
                 rules,
                 source,
                 target,
+                norm=norm.value,
                 relaxation=relaxation,
                 solver=solver,
                 on_conflict=on_conflict.value,

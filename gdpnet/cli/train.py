@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gdpnet.cli._common import Model, errors_as_text, make_console
+from gdpnet.cli._common import Model, Norm, NormName, errors_as_text, make_console
 from gdpnet.cli.report import show
 
 
@@ -28,9 +29,14 @@ def train(
         str,
         typer.Option(help="quick (a first look), converged, paper, or one of the model's own."),
     ] = "converged",
+    norm: Norm = NormName.l1,
     gradient: Annotated[
-        str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")
-    ] = "qp",
+        str | None,
+        typer.Option(
+            help="Through projections: qp, vertex, straight_through or auto.",
+            show_default="qp; with --norm l2 vertex",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     together: Annotated[
         bool, typer.Option("--together", help="Train the seeds of a size side by side.")
@@ -63,12 +69,18 @@ def train(
         from gdpnet.study import METHODS, Grid
         from gdpnet.study import train as run
 
+        gradient = gradient or ("qp" if norm is NormName.l1 else "vertex")
+        known = tuple(METHODS)
+        if not methods and norm is not NormName.l1:
+            known, told = _knowing(norm.value, gradient, model)
+            typer.echo(told, err=True)
         grid = Grid(
-            methods=_words(methods) if methods else tuple(METHODS),
+            methods=_words(methods) if methods else known,
             sizes=_numbers("--sizes", sizes),
             seeds=_numbers("--seeds", seeds),
             protocols=_words(protocols),
             gradient=gradient,
+            norm=norm.value,
         )
         _one_thread()
         console = make_console()
@@ -102,6 +114,26 @@ def train(
                 typer.echo("Stopped; the same command goes on from here.", err=True)
                 raise typer.Exit(130) from None
         show(out, out / "report.html", console)
+
+
+def _knowing(norm: str, gradient: str, model: Path) -> tuple[tuple[str, ...], str]:
+    """Methods that know a norm, and which are left out, in a sentence."""
+    from gdpnet.errors import InputError
+    from gdpnet.study import METHODS, load_model
+
+    rules = load_model(model).build()
+    known, left = [], []
+    for name, method in METHODS.items():
+        keywords = dict(method.projection or {})
+        if callable(keywords.get("relaxation")):
+            keywords["relaxation"] = "cnf"  # what a plan becomes is not needed to know
+        try:
+            replace(method, projection=keywords or None).layer(rules, None, gradient, norm)
+            known.append(name)
+        except InputError:
+            left.append(name)
+    told = f"Methods that do not know norm {norm} are left out: {', '.join(left) or 'none'}."
+    return tuple(known), told
 
 
 def _words(text: str) -> tuple[str, ...]:

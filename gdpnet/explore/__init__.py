@@ -4,7 +4,7 @@
 |---|---|
 | `_page` | `explorer_page`: the page as text, made of the files in `page/` |
 | `_model` | the rules as plain data that the page computes with |
-| `page/*.js` | linear programs, rules at an input, polytopes, projection, outlines, the page |
+| `page/*.js` | linear programs, rules at an input, polytopes, projections, outlines, the page |
 """
 
 from gdpnet.explore._page import explorer_page

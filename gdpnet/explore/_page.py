@@ -17,7 +17,7 @@ from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 
 # In the order in which the page reads them.
-_SCRIPTS = ("simplex", "rules", "polytope", "project", "shadow", "page")
+_SCRIPTS = ("simplex", "rules", "polytope", "euclidean", "project", "shadow", "page")
 
 
 def explorer_page(
@@ -29,7 +29,8 @@ def explorer_page(
     """A page in which a prediction can be dragged and rules switched on and off.
 
     The page computes everything by itself: regions as exact polygons, projections by branch and
-    bound (DNF) or by the lifted linear program (CNF and partial DNF). A condition that is a Python
+    bound (DNF) or by the lifted linear program (CNF and partial DNF). The norm is switched there,
+    too: in the Euclidean one the exact answer alone is shown. A condition that is a Python
     function cannot be computed there; its rule is switched by hand, and the page says so.
 
     Args:

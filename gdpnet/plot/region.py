@@ -47,6 +47,8 @@ def plot_region(
     relaxation: Relaxation | Sequence[Relaxation] | None = "dnf",
     at: Mapping[int | str, float] | None = None,
     ax: Axes | None = None,
+    *,
+    norm: str = "l1",
 ) -> Axes:
     """Draw where rules hold in the plane of two outputs, what relaxations make of it, projections.
 
@@ -69,6 +71,8 @@ def plot_region(
         at: values of the other outputs, by name or index; where not given, those of the projection
             of `yhat` (of the first relaxation).
         ax: where to draw; a new figure where not given.
+        norm: of the distance that projections minimise, as in `gdpnet.project`. Region and
+            outlines are the same for all norms.
 
     Returns:
         The axes. Patches carry a gid: "region", and "outline of " with the relaxation's name.
@@ -88,7 +92,7 @@ def plot_region(
     pair = pair_of(rules, outputs)
     here.refuse_unbounded(pair)
     names = _relaxations(relaxation, rules)
-    arrows = _project(here, yhat, names)
+    arrows = _project(here, yhat, names, norm)
     values = _others(rules, pair, at, arrows)
     ax = axes_of(ax, (6.6, 6.4))
 
@@ -97,7 +101,7 @@ def plot_region(
     styles = _styles(names)
     for name, chosen in names.items():
         _draw_outline(ax, here.relaxed(chosen, pair, values), name, styles[name])
-    _draw_arrows(ax, pair, arrows, styles)
+    _draw_arrows(ax, pair, arrows, styles, norm)
     _frame(ax, here, pair, region, values, outlines=bool(names))
     return ax
 
@@ -154,7 +158,7 @@ class _Arrows:
     conflict: np.ndarray
 
 
-def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[_Arrows]:
+def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation], norm: str) -> list[_Arrows]:
     if yhat is None:
         return []
     from gdpnet.projection import Status, project
@@ -164,7 +168,7 @@ def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation]) -> list[
     predictions = given.y.detach().cpu()
     found = []
     for name, relaxation in (names or {"projection": "dnf"}).items():
-        projection = project(rules, predictions, given.x, relaxation=relaxation)
+        projection = project(rules, predictions, given.x, relaxation=relaxation, norm=norm)
         violation = rules.violation(projection.y, given.x) > TOLERANCES.satisfied
         relaxed = (projection.status == Status.RELAXED).tolist()
         broken = [
@@ -279,7 +283,11 @@ def _draw_outline(ax: Axes, corners: np.ndarray, name: str, style: Series) -> No
 
 
 def _draw_arrows(
-    ax: Axes, pair: tuple[int, int], arrows: list[_Arrows], styles: Mapping[str, Series]
+    ax: Axes,
+    pair: tuple[int, int],
+    arrows: list[_Arrows],
+    styles: Mapping[str, Series],
+    norm: str,
 ) -> None:
     if not arrows:
         return
@@ -315,7 +323,8 @@ def _draw_arrows(
             _say(ax, np.array(place), ", ".join(names), side)
     ax.plot([], [], "o", color=PAPER, markeredgecolor=INK, label="prediction")
     if told:
-        ax.plot([], [], "o", color=INK, label="projection")
+        nearest = "projection" if norm == "l1" else f"projection, nearest in {norm}"
+        ax.plot([], [], "o", color=INK, label=nearest)
     if any(broken for each in arrows for broken in each.broken):
         ax.plot([], [], "X", color=VERMILION, label="projection that breaks a rule")
 

@@ -26,7 +26,7 @@ from gdpnet.rules.curved import (
     Bend,
     Curved,
     Peak,
-    Product,
+    Quadratic,
     Refusal,
     added,
     bend,
@@ -198,7 +198,7 @@ class ConvexReader:
                 left.linear.constant == right.linear.constant
             )
             second = left.linear if same else right.linear
-            return Curved(products=(Product(ONE, left.linear, second, node),))
+            return Curved(products=(Quadratic(ONE, left.linear, second, node),))
         raise Refusal(node, "is a product of terms that depend on variables")
 
     def _division(self, node: Any, above: Curved, below: Curved) -> Curved:
@@ -224,9 +224,9 @@ class ConvexReader:
         term = base.only()
         if isinstance(term, Bend) and term.shape is Shape.NORM and power == 2.0:
             weight = term.weight * term.weight
-            return Curved(products=tuple(Product(weight, t, t, node) for t in term.arguments))
+            return Curved(products=tuple(Quadratic(weight, t, t, node) for t in term.arguments))
         whole = power % 1.0 == 0.0 and power > 0.0
-        if whole and isinstance(term, Product) and term.is_square and term.weight.is_number:
+        if whole and isinstance(term, Quadratic) and term.is_square and term.weight.is_number:
             weight = Coefficient(term.weight.number**power)
             return self._power_of(node, term.left, 2.0 * power).times(weight)
         raise _composed(node)
@@ -476,7 +476,7 @@ def _has_domain(term: Bend) -> bool:
     return term.shape is Shape.LOG or (term.shape is Shape.POWER and not even)
 
 
-def _weighted_square(term: Product, ranges: Sequence[Interval]) -> Square:
+def _weighted_square(term: Quadratic, ranges: Sequence[Interval]) -> Square:
     if term.weight.is_number:
         return Square(term.weight.number, term.left)
     return Square(1.0, term.left.times(quadratics.root_of(term.weight, ranges)))

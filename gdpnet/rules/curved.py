@@ -19,7 +19,7 @@ ONE = Coefficient(1.0)
 MINUS = Coefficient(-1.0)
 
 
-class Product(NamedTuple):
+class Quadratic(NamedTuple):
     """`weight * left * right`; of a square both are the same object.
 
     Attributes:
@@ -84,7 +84,7 @@ class Curved:
     """
 
     linear: LinearForm = field(default_factory=LinearForm)
-    products: tuple[Product, ...] = ()
+    products: tuple[Quadratic, ...] = ()
     bends: tuple[Bend, ...] = ()
     peaks: tuple[Peak, ...] = ()
 
@@ -109,10 +109,10 @@ class Curved:
         return next((term.shown for term in self._terms), None)
 
     @property
-    def _terms(self) -> list[Product | Bend | Peak]:
+    def _terms(self) -> list[Quadratic | Bend | Peak]:
         return [*self.products, *self.bends, *self.peaks]
 
-    def only(self) -> Product | Bend | Peak | None:
+    def only(self) -> Quadratic | Bend | Peak | None:
         """Its one term, where it has no other and no linear part."""
         terms = self._terms
         bare = self.linear.is_constant and self.linear.constant.is_zero
@@ -156,7 +156,7 @@ def added(linear: LinearForm, forms: list[Curved]) -> Curved:
 
 def square(form: LinearForm, shown: Any) -> Curved:
     """`form ** 2`."""
-    return Curved(products=(Product(ONE, form, form, shown),))
+    return Curved(products=(Quadratic(ONE, form, form, shown),))
 
 
 def bend(shape: Shape, form: LinearForm, shown: Any, exponent: float = 2.0) -> Curved:

@@ -78,20 +78,26 @@ def tightness(comparison: Comparison) -> Figure:
     known = _known(comparison, lambda one: not np.isnan(one.value))
     figure, axes = _panels(known, 2, labels=1)
     samples = comparison.samples
-    exact = samples.exact.distance.double().numpy()[samples.proved]
+    exact = samples.optimum[samples.proved]
     ax, right = axes
-    weighted = samples.weights is not None
+    weighted = ", weighted" if samples.weights is not None else ""
+    squared = samples.norm == "l2"
+    what = "squared distance" if squared else "distance"
     if len(exact):
-        ax.axvline(exact.mean(), color=INK, linewidth=1.2, label="exact mean distance")
+        ax.axvline(exact.mean(), color=INK, linewidth=1.2, label=f"exact mean {what}")
     places = range(len(known))
     ax.plot([one.value for one in known], places, "o", color=BLUE, markersize=7,
             label="mean value of the relaxation")  # fmt: skip
-    ax.plot([one.distance for one in known], places, "D", color=VERMILION, markerfacecolor="none",
-            markersize=11, markeredgewidth=1.6, label="mean distance of its point")  # fmt: skip
+    if not squared:  # a mean distance is not of the same kind as a mean of squares
+        ax.plot([one.distance for one in known], places, "D", color=VERMILION,
+                markerfacecolor="none", markersize=11, markeredgewidth=1.6,
+                label="mean distance of its point")  # fmt: skip
     ax.locator_params(axis="x", nbins=5)
-    ax.set_xlabel("l1 distance, in units of the outputs" + (", weighted" if weighted else ""))
+    units = "squared l2 distance" if squared else "l1 distance, in units of the outputs"
+    ax.set_xlabel(units + weighted)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=9)
     _gap_curves(right, known)
+    right.set_xlabel(f"gap: exact {what} less value")
     return figure
 
 
@@ -108,7 +114,6 @@ def _gap_curves(ax: Axes, known: list[Measured]) -> None:
         # The share stays until the next gap.
         ax.step([0.0, *gaps], [share[0], *share], where="pre", linewidth=2.0,
                 label=one.relaxation.label, **style)  # fmt: skip
-    ax.set_xlabel("gap: exact distance less value")
     ax.set_ylabel("share of samples with a larger gap")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)

@@ -30,6 +30,15 @@ _READING = [
 ]  # fmt: skip
 
 
+_SQUARED = {
+    "value": "the relaxation's optimal value: a lower bound on the squared distance to the nearest "
+    "output that satisfies all rules",
+    "distance": "how far the relaxation's point is from the prediction, in the Euclidean norm, not "
+    "squared",
+    "gap": "the exact squared distance less the value; 0 where the relaxation is tight",
+}
+
+
 def page_of(comparison: Comparison, title: str, origin: str) -> Page:
     """The page.
 
@@ -43,13 +52,14 @@ def page_of(comparison: Comparison, title: str, origin: str) -> Page:
     page.paragraph(f"{origin} {comparison.summary()}".strip())
     _table(page, comparison)
     _relaxations(page, comparison)
-    page.section("Sizes")
-    page.figure(
-        figures.sizes(comparison),
-        alt=_told(comparison, "variables, mean / most", "Variables of the LP, mean and most: "),
-        caption="Dot: mean over the samples. Stroke: the largest. Hollow: the program that the "
-        "DNF would have; the exact engine does not write it down.",
-    )
+    if samples.norm == "l1":
+        page.section("Sizes")
+        page.figure(
+            figures.sizes(comparison),
+            alt=_told(comparison, "variables, mean / most", "Variables of the LP, mean and most: "),
+            caption="Dot: mean over the samples. Stroke: the largest. Hollow: the program that the "
+            "DNF would have; the exact engine does not write it down.",
+        )
     page.section("Times")
     page.figure(
         figures.times(comparison),
@@ -59,7 +69,9 @@ def page_of(comparison: Comparison, title: str, origin: str) -> Page:
     page.section("Tightness")
     page.figure(
         figures.tightness(comparison),
-        alt=_told(comparison, "mean gap to exact", "Mean gap to the exact distance: "),
+        alt=_told(
+            comparison, f"mean gap to exact{comparison.squared}", "Mean gap to the exact distance: "
+        ),
         caption="Left: on the line the relaxation is exact on average. Right: how many samples "
         "have a gap larger than what stands below; the lower the curve, the tighter.",
     )
@@ -88,7 +100,11 @@ def _table(page: Page, comparison: Comparison) -> None:
 def _words(page: Page, comparison: Comparison) -> None:
     page.section("Words")
     met = {s for one in comparison.measured for s, count in one.statuses.items() if count}
-    rows = [*_READING, *((s.name, s.message) for s in Status if s in met)]
+    reading = dict(_READING)
+    if comparison.samples.norm == "l2":
+        del reading["variables, rows, disjuncts"]
+        reading |= _SQUARED
+    rows = [*reading.items(), *((s.name, s.message) for s in Status if s in met)]
     page.table(["word", "meaning"], rows)
 
 
@@ -109,6 +125,7 @@ def _graph(page: Page, comparison: Comparison) -> None:
     measured = min(len(comparison.samples), figures.GRAPH_SAMPLES)
     shown = figures.drawn_plan(comparison)
     shaded = ""
+    in_l1 = "" if comparison.samples.norm == "l1" else " (that of l1, by which plans are made)"
     if shown is not None and shown.plan is not None:
         merged = [" + ".join(cluster) for cluster in shown.plan.clusters if len(cluster) > 1]
         shaded = f" Shaded: {'; '.join(merged)}, merged by {shown.relaxation.label}."
@@ -116,7 +133,7 @@ def _graph(page: Page, comparison: Comparison) -> None:
         figure,
         alt=f"Graph of the {len(names)} rules {', '.join(names)}.{shaded}",
         caption="Rules that interact, and by how much a basic step on two of them raises the value "
-        f"of the relaxation, on {measured} samples.{shaded}",
+        f"of the relaxation{in_l1}, on {measured} samples.{shaded}",
     )
 
 

@@ -67,7 +67,7 @@ class Measured:
         seconds_per_sample: once that is done.
         value: mean optimal value of the relaxation, over conflict-free samples.
         distance: mean distance of its point to the prediction, over conflict-free samples.
-        gap: by how much the value stays below the exact distance.
+        gap: by how much the value stays below the exact optimum.
         gaps: the same, of each sample for which it is known.
         csat: share of samples that satisfy everything.
         csat_conflict_free: the same of conflict-free samples.
@@ -108,6 +108,7 @@ class Samples:
         weights: of the outputs in the distance, or None.
         tolerance: a rule holds within it.
         exact: the exact projection.
+        norm: of the distance.
     """
 
     rules: RuleModel
@@ -116,6 +117,7 @@ class Samples:
     weights: Any
     tolerance: float
     exact: Projection
+    norm: str = "l1"
 
     def __len__(self) -> int:
         return len(self.yhat)
@@ -124,6 +126,12 @@ class Samples:
     def conflict_free(self) -> Array:
         """Samples for which some output satisfies everything, bool `batch`."""
         return np.isfinite(self.exact.distance.double().numpy())
+
+    @property
+    def optimum(self) -> Array:
+        """What is minimised at the exact answer, the distance or its square, `batch`."""
+        distance = self.exact.distance.double().numpy()
+        return np.asarray(distance**2 if self.norm == "l2" else distance)
 
     @property
     def proved(self) -> Array:
@@ -162,6 +170,7 @@ def measure(
         keywords = {
             "relaxation": chosen,
             "solver": relaxation.solver,
+            "norm": samples.norm,
             "weights": samples.weights,
             "threads": threads,
         }
@@ -182,13 +191,15 @@ def measure(
         return Measured(relaxation, note=str(error))
     free = samples.conflict_free & np.isfinite(done.value)
     known = samples.proved & np.isfinite(done.value)
-    gaps = samples.exact.distance.double().numpy()[known] - done.value[known]
+    gaps = samples.optimum[known] - done.value[known]
     held = samples.held(done.y)
+    # Linear programs are those of l1.
+    sizes = _sizes(rules, chosen, samples.x, done.layout) if samples.norm == "l1" else {}
     return Measured(
         relaxation,
         plan=chosen if isinstance(chosen, Plan) else None,
         solver=done.solver,
-        **_sizes(rules, chosen, samples.x, done.layout),  # type: ignore[arg-type]
+        **sizes,  # type: ignore[arg-type]
         compile_seconds=planning + max(0.0, cold - warm),
         seconds_per_sample=seconds / len(samples),
         value=_mean(done.value[free]),

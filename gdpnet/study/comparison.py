@@ -26,6 +26,8 @@ from gdpnet.study._relaxations import parse_all, usual_relaxations
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_SIZES = ("variables", "rows", "disjuncts")
+
 PREDICTION = "prediction"
 """What tables call the outputs before any projection."""
 
@@ -36,6 +38,7 @@ def compare(
     x: Any = None,
     relaxations: str | Sequence[str | Plan] | None = None,
     *,
+    norm: str = "l1",
     weights: Any = None,
     tolerance: float = TOLERANCES.satisfied,
     threads: int | None = 1,
@@ -54,6 +57,8 @@ def compare(
         yhat: predictions, `batch x d`.
         x: inputs, `batch x p`; None where the rules have none.
         relaxations: names and plans, or names with commas; a sensible few where not given.
+        norm: of the distance, `"l1"` or `"l2"`; relaxations that do not know it have a line with a
+            note.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tolerance: a rule counts as satisfied within it.
         threads: of the solvers; one, so that times compare, where not given.
@@ -82,8 +87,8 @@ def compare(
     if not len(predictions):
         raise InputError("yhat: expected at least one sample, got none.")
     asked = usual_relaxations(rules) if relaxations is None else parse_all(relaxations, rules)
-    exact = Projector(rules, weights=weights)(predictions, inputs)
-    samples = Samples(rules, inputs, predictions, weights, tolerance, exact)
+    exact = Projector(rules, norm=norm, weights=weights)(predictions, inputs)
+    samples = Samples(rules, inputs, predictions, weights, tolerance, exact, norm)
     measured: list[Measured] = []
     for relaxation in asked:
 
@@ -124,7 +129,7 @@ class Comparison:
 
         Columns:
 
-        - `relaxation` as it was asked for, `solver` that finished;
+        - `relaxation` as it was asked for, `norm`, `solver` that finished;
         - `variables`, `rows`, `disjuncts`, `nonzeros`, each with `_mean` and `_max` over the
           samples: the linear program of a sample's active rules, as `gdpnet.convexify` writes it
           (for `adaptive` of the last round); `written_out`: whether it was really written down;
@@ -132,21 +137,25 @@ class Comparison:
         - `seconds_per_sample`: time once that is done;
         - `value_mean`: mean optimal value, a lower bound on the distance; `distance_mean`: mean
           distance of the point to the prediction; `gap_mean`, `gap_max`: the exact distance less
-          the value (all over samples without conflict);
+          the value (all over samples without conflict). With norm="l2" values and gaps are those
+          of squared distances, `squared_value_mean`, `squared_gap_mean`, `squared_gap_max`, and
+          the distance is `l2_distance_mean`: tables of different norms share no such column;
         - `csat`: share of samples that satisfy all rules, global constraints and bounds;
           `csat_conflict_free`: the same where that is possible at all;
         - `satisfied`, `projected`, ...: number of samples of each `Status`;
         - `note`: why there are no numbers, where there are none.
         """
         rows = []
+        squared, own = ("", "") if self.samples.norm == "l1" else ("squared_", "l2_")
         for one in self.measured:
-            row: dict[str, Any] = {"relaxation": one.relaxation.label, "solver": one.solver}
+            row: dict[str, Any] = {"relaxation": one.relaxation.label, "norm": self.samples.norm}
+            row["solver"] = one.solver
             row["written_out"] = one.relaxation.written_out
             for name in ("variables", "rows", "disjuncts", "nonzeros"):
                 row |= _spread(name, getattr(one, name))
             row |= {name: getattr(one, name) for name in ("compile_seconds", "seconds_per_sample")}
-            row |= {"value_mean": one.value, "distance_mean": one.distance}
-            row |= _spread("gap", one.gap)
+            row |= {f"{squared}value_mean": one.value, f"{own}distance_mean": one.distance}
+            row |= _spread(f"{squared}gap", one.gap)
             row |= {"csat": one.csat, "csat_conflict_free": one.csat_conflict_free}
             row |= {status.name.lower(): one.statuses.get(status, 0) for status in Status}
             rows.append(row | {"note": one.note})
@@ -212,18 +221,19 @@ class Comparison:
         met = [s for s in Status if any(one.statuses.get(s) for one in self.measured)]
         return [
             line("solver", lambda one: one.solver),
-            Line("Linear program of a sample"),
-            size("variables"),
-            size("rows"),
-            size("disjuncts"),
+            *(
+                []
+                if self.samples.norm == "l2"
+                else [Line("Linear program of a sample"), *map(size, _SIZES)]
+            ),
             Line("Time"),
             line("compile, ms", lambda one: number(1e3 * one.compile_seconds)),
             line("a sample, µs", lambda one: number(1e6 * one.seconds_per_sample)),
             Line("Tightness, samples without conflict"),
-            line("mean value", lambda one: number(one.value)),
-            line("mean distance", lambda one: number(one.distance)),
-            line("mean gap to exact", lambda one: number(one.gap.mean)),
-            line("largest gap", lambda one: number(one.gap.most)),
+            line(f"mean value{self.squared}", lambda one: number(one.value)),
+            line(f"mean distance{self.own}", lambda one: number(one.distance)),
+            line(f"mean gap to exact{self.squared}", lambda one: number(one.gap.mean)),
+            line(f"largest gap{self.squared}", lambda one: number(one.gap.most)),
             Line("Samples that satisfy all rules"),
             line("of all, %", lambda one: percent(one.csat)),
             line("of those without conflict, %", lambda one: percent(one.csat_conflict_free)),
@@ -231,10 +241,21 @@ class Comparison:
             *(line(s.name, lambda one, s=s: str(one.statuses[s])) for s in met),  # type: ignore[misc]
         ]
 
+    @property
+    def squared(self) -> str:
+        """What stands behind the name of a value or a gap, where it is of squared distances."""
+        return "" if self.samples.norm == "l1" else ", squared distance"
+
+    @property
+    def own(self) -> str:
+        """What stands behind the name of a distance that is not l1."""
+        return "" if self.samples.norm == "l1" else ", l2"
+
     def notes(self) -> list[str]:
         """What has to be said about single relaxations."""
         told = [f"{one.relaxation.label}: {one.note}" for one in self.measured if one.note]
-        if any(not one.relaxation.written_out and not one.note for one in self.measured):
+        bracketed = any(not one.relaxation.written_out and not one.note for one in self.measured)
+        if bracketed and self.samples.norm == "l1":
             told.append("Sizes in brackets: the program was not written down.")
         return told
 
@@ -249,7 +270,8 @@ class Comparison:
             f"{conflicts or 'none'} {'has' if conflicts == 1 else 'have'} rules in conflict."
         )
         if len(exact):
-            text += f" Exact distance {number(exact.mean())} on average."
+            which = "" if self.samples.norm == "l1" else "l2 "
+            text += f" Exact {which}distance {number(exact.mean())} on average."
         threads = {None: "Threads as solvers choose", 1: "One thread"}
         return f"{text} {threads.get(self.threads, f'{self.threads} threads')}."
 

@@ -37,7 +37,8 @@ SUFFIX = "_projected"
 """Added to the name of a column of predictions, for the column of what became of them."""
 
 STATUS, DISTANCE = "gdpnet_status", "gdpnet_distance"
-"""Columns for the name of the `Status`, and for the distance from the prediction."""
+"""Columns for the name of the `Status`, and for the distance from the prediction; that of another
+norm than l1 has its name behind it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def project_file(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
+    norm: str = "l1",
     relaxation: str | Plan = "dnf",
     solver: str = "auto",
     weights: Any = None,
@@ -94,17 +96,18 @@ def project_file(
     Inputs are the columns with the names of the rules' inputs, predictions those with the names of
     the outputs behind a prefix. All columns are kept, those of a csv file as they are spelled.
     Added are: for a column `f` of predictions `f_projected`, `gdpnet_status` with the name of the
-    `Status`, and `gdpnet_distance`, `inf` on CONFLICT. A file that has such columns already is
-    refused, unless `added_prefix` names the new ones otherwise, or `again` says that they are from
-    an earlier run and may be replaced. A row without a finite number in every column that is
-    needed has the status ERROR, and nothing else (such a cell of a csv file is empty in a parquet
-    file made from it). The file is written under another name and moved when it is complete; what
-    runs that were killed have left of it is removed.
+    `Status`, and `gdpnet_distance` (with norm="l2" `gdpnet_distance_l2`), `inf` on CONFLICT. A file
+    that has such columns already is refused, unless `added_prefix` names the new ones otherwise, or
+    `again` says that they are from an earlier run and may be replaced. A row without a finite
+    number in every column that is needed has the status ERROR, and nothing else (such a cell of a
+    csv file is empty in a parquet file made from it). The file is written under another name and
+    moved when it is complete; what runs that were killed have left of it is removed.
 
     Args:
         rules: the rules.
         source: a `.csv` file with a line of names, or a `.parquet` file.
         target: a `.csv` or `.parquet` file.
+        norm: of the distance, as in `gdpnet.project`.
         relaxation: as in `gdpnet.study.compare`, such as `"dnf"`, `"cnf"`, `"pdnf:2"`, or a `Plan`;
             `"plan:BUDGET"` is planned on the first rows.
         solver: as in `gdpnet.project`.
@@ -159,13 +162,17 @@ def project_file(
         raise InputError(f"solver: {relaxation!r} names one already, and {solver!r} is another.")
     solver = asked.solver if solver == "auto" else solver
     keywords = {
+        "norm": norm,
         "solver": solver,
         "weights": weights,
         "threads": threads,
         "on_conflict": on_conflict,
         "on_invalid": "mark",  # told here, with the rows' numbers in the file
     }
-    layout = _Columns(rules, prefix, columns or {}, replace, added_prefix)
+    if asked.kind != "plan":  # refused before a file is touched
+        Projector(rules, relaxation=asked.resolve(rules, None, None), **keywords)
+    ending = "" if norm == "l1" else f"_{norm}"
+    layout = _Columns(rules, prefix, columns or {}, replace, added_prefix, ending)
     started = time.perf_counter()
     reader = TableReader(source, [*layout.inputs, *layout.predictions], text, delimiter)
     projector: Projector | None = None
@@ -211,6 +218,7 @@ class _Columns:
         columns: Mapping[str, str],
         replace: bool,
         added_prefix: str,
+        ending: str,
     ) -> None:
         known = {*rules.input_names, *rules.output_names}
         for name in columns:
@@ -229,7 +237,7 @@ class _Columns:
             )
         added = [added_prefix + name + SUFFIX for name in self.predictions]
         self.projected = self.predictions if replace else added
-        self.status, self.distance = added_prefix + STATUS, added_prefix + DISTANCE
+        self.status, self.distance = added_prefix + STATUS, added_prefix + DISTANCE + ending
         self._added = [*([] if replace else added), self.status, self.distance]
 
     def refuse_taken(self, source: Path, names: Sequence[str], again: bool) -> None:

@@ -480,3 +480,20 @@ def test_marker_rules_are_copied_and_pickled() -> None:
     for other in (copy.deepcopy(MARKER_RULES), pickle.loads(pickle.dumps(MARKER_RULES))):
         assert other.markers == MARKER_RULES.markers
         assert other.rules.fingerprint == MARKER_RULES.rules.fingerprint
+
+
+def test_the_euclidean_norm_takes_evenly() -> None:
+    adata = anndata.AnnData(
+        np.array([[2.3, 0.0]]),
+        obs=pd.DataFrame(index=["a"]),
+        var=pd.DataFrame(index=["MS4A1", "NKG7"]),
+    )
+    markers = marker_rules(
+        {"B": "MS4A1", "NK": "NKG7"}, ["B", "NK", "T"], tau=1, rho=0.6, allow_counts=True
+    )
+    proba = [[0.2, 0.3, 0.5]]
+    p = apply_rules(adata, markers, proba, norm="l2")
+    assert adata.obsm["gdpnet_proba"].loc["a"].tolist() == pytest.approx([0.6, 0.1, 0.3])
+    assert float(p.distance[0]) == pytest.approx((0.4**2 + 2 * 0.2**2) ** 0.5)
+    told = explain_cells(adata, markers, proba, ["a"], norm="l2")
+    assert told.loc[0, "effect"] == "B 0.20 -> 0.60"

@@ -42,9 +42,9 @@ def in_order(corners: list[list[float]]) -> np.ndarray:
 def in_page(page: Page, rules: RuleModel, cases: list[dict[str, Any]], x: Any = ()) -> list[Any]:
     model = json.dumps(model_of(rules, "test", (0, 1), x))
     return page.run(
-        f"((model, cases) => cases.map(({{x, y, relaxation, merged}}) => {{"
+        f"((model, cases) => cases.map(({{x, y, relaxation, merged, norm}}) => {{"
         "const at = new RulesAt(model, x, new Set());"
-        "const found = project(at, y, relaxation, new Set(merged));"
+        "const found = project(at, y, relaxation, new Set(merged), norm);"
         "if (found.value === Infinity) found.value = null;"
         "found.violation = model.rules.map((_, r) => (at.active[r] ? at.violation(r, y) : 0));"
         f"return found; }}))({model}, {json.dumps(cases)})"
@@ -96,6 +96,30 @@ def check(page: Page, rules: RuleModel, x: torch.Tensor | None, yhat: np.ndarray
     return broken
 
 
+def check_euclidean(page: Page, rules: RuleModel, x: Any, yhat: np.ndarray) -> int:
+    """The exact answer in the Euclidean norm; returns how many samples were moved."""
+    cases = [
+        {"x": x[k].tolist() if x is not None else [], "y": y, "relaxation": "dnf"}
+        | {"merged": [], "norm": "l2"}
+        for k, y in enumerate(yhat.tolist())
+    ]
+    ours = gdpnet.project(rules, torch.from_numpy(yhat), x, norm="l2")
+    moved = 0
+    for k, told in enumerate(in_page(page, rules, cases, [] if x is None else x.tolist())):
+        if ours.status[k] == Status.CONFLICT:
+            assert told["status"] == "conflict"
+            continue
+        assert told["status"] in ("satisfied", "projected")
+        value = float(ours.value[k])
+        assert told["value"] == pytest.approx(value, abs=1e-7, rel=1e-7)
+        away = np.array(told["y"]) - yhat[k]
+        assert float(away @ away) == pytest.approx(value, abs=1e-7, rel=1e-7)
+        own = x[k] if x is not None else None
+        assert bool(rules.satisfied(torch.tensor(told["y"]).double(), own, tol=2e-6))
+        moved += told["status"] == "projected"
+    return moved
+
+
 def value_at(rules, x, relaxation, plan, yhat: np.ndarray, y: np.ndarray) -> float:
     """Least value of the relaxation's program with its outputs held at y, by HiGHS."""
     here = RulesAt(rules, x)
@@ -114,6 +138,7 @@ def test_figure1(opened: Page) -> None:
     rules = load_model(MODELS / "toy").build(name="figure1")
     yhat = np.vstack([rng.uniform(-1, 11, (80, 2)), rng.integers(-1, 12, (60, 2)) / 1.0])
     assert check(opened, rules, None, yhat, rng) > 20
+    assert check_euclidean(opened, rules, None, yhat) > 50
 
 
 def test_cooling(opened: Page) -> None:
@@ -125,6 +150,7 @@ def test_cooling(opened: Page) -> None:
     yhat = y.numpy() + rng.normal(0.0, 0.25, y.shape)
     yhat[::4] = np.round(yhat[::4] * 10) / 10  # ties
     assert check(opened, model.build(), x, yhat, rng) > 5
+    assert check_euclidean(opened, model.build(), x, yhat) > 50
 
 
 def test_random_rules(opened: Page) -> None:
@@ -143,6 +169,7 @@ def test_random_rules(opened: Page) -> None:
         d = rules.data.outputs
         yhat = np.vstack([rng.uniform(-1, 5, (4, d)), rng.integers(-2, 11, (4, d)) / 2.0])
         check(opened, rules, None, yhat, rng)
+        check_euclidean(opened, rules, None, yhat)
 
 
 def test_expressions_of_the_inputs(opened: Page) -> None:

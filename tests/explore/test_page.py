@@ -136,6 +136,37 @@ def test_switching_relaxations_and_rules(opened: Callable[..., Page]) -> None:
     assert all(after != "broken" for _, _, after in verdicts(page))
 
 
+def test_switching_the_norm(opened: Callable[..., Page]) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.slope = Disjunction(expr=[[m.y[1] + 2 * m.y[2] <= 8], [m.y[1] >= 9]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    page = opened(rules, {"y": [5.0, 4.0], "relaxation": "cnf"})
+    hidden = "document.getElementById('left-out').hidden"
+    assert page.run(hidden) is True
+    assert projection(page) == pytest.approx([5.0, 1.5])
+    page.click("input[value=l2]")
+    assert projection(page) == pytest.approx([4.0, 2.0])
+    assert projection(page) == pytest.approx(
+        gdpnet.project(rules, [[5.0, 4.0]], norm="l2").y[0].tolist(), rel=1e-3
+    )
+    assert "moves by 2.236 (l2)" in answer(page)
+    assert page.run(hidden) is False
+    assert "CNF and partial DNF are left out" in page.run(
+        "document.getElementById('left-out').innerText"
+    )
+    disabled = "[...document.querySelectorAll('#relaxation input')].map((f) => f.disabled)"
+    assert page.run(disabled) == [True, True, False]
+    assert page.run("state.relaxation") == "dnf"
+    page.click("input[value=l1]")
+    assert page.run(disabled) == [False, False, False]
+    assert projection(page) == pytest.approx([5.0, 1.5])
+    page = opened(rules, {"y": [5.0, 4.0], "norm": "l2"})
+    assert projection(page) == pytest.approx([4.0, 2.0])
+    page = opened(load_model(MODELS / "toy").build(name="one_rule"), {"norm": "l2"})
+    assert page.run("[state.norm, document.getElementById('norm').hidden]") == ["l1", True]
+
+
 def test_inputs_change_which_rules_apply(opened: Callable[..., Page]) -> None:
     sampled, _ = load_model(MODELS / "cooling").sample(5, split="ood", seed=3)
     page = opened(cooling(), {"x": BUSY}, sampled)

@@ -471,7 +471,7 @@ def test_roles_and_kinds_have_to_fit(name: str, tmp_path: Path) -> None:
     ("place", "edit"),
     [
         ("the section 'prices' is not known", _set("prices", [])),
-        (r"rows[0].kind: 'convex' is not known (known: linear)", _set("rows", 0, "kind", "convex")),
+        (r"rows[0].kind: 'conic' is not known (known: linear)", _set("rows", 0, "kind", "conic")),
         ("rows[0].role: 'price' is not known (known: const", _set("rows", 0, "role", "price")),
         ("clauses[0].kind: 'count' is not known (known: dis", _set("clauses", 0, "kind", "count")),
     ],

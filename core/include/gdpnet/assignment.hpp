@@ -89,8 +89,7 @@ public:
         if (logic.guarded_start[k + 1] > logic.guarded_start[k]) return true;
         const Index first = logic.true_start[k];
         const Index count = logic.true_start[k + 1] - first;
-        if (count == 1 && !rows.equality[logic.true_row[first]] && !rows.curved(logic.true_row[first]))
-            return node.enforce(rows.count() + logic.true_row[first]);
+        if (count == 1 && has_negation(logic.true_row[first])) return node.enforce(rows.count() + logic.true_row[first]);
         return count > 0;
     }
 
@@ -157,6 +156,9 @@ public:
     }
 
 private:
+    // Whether the closed negation of a row is a row.
+    bool has_negation(Index i) const { return !rows.equality[i] && !(curved_ && rows.curved(i)); }
+
     void decide(Index k, Truth value) {
         state[k] = value;
         trail_[decided_++] = k;
@@ -217,10 +219,11 @@ private:
     std::vector<Clause> clauses_;
     std::vector<Index> trail_;        // booleans in the order of their decision
     Index decided_ = 0;
+    const bool curved_;                // whether some row is
 };
 
 inline Assignment::Assignment(const Component& component)
-    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()) {
+    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()), curved_(!component.rows.curves.none()) {
     for (Index k = 0; k < logic.booleans(); ++k) {
         const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
         const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;

@@ -91,7 +91,7 @@ public:
     }
 
     // Solves the program, from scratch if the warm start runs into trouble; stops where the bound reaches `cutoff`.
-    Outcome solve(double cutoff);
+    Outcome solve(double cutoff) { return curved ? solve_curved(cutoff) : solve_linear(cutoff); }
 
     // Rebuilds tableau, values and reduced costs from the tight rows alone. False if they are singular.
     bool refactor();

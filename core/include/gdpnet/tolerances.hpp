@@ -48,8 +48,8 @@ constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
 
 // ---- convex rows
 constexpr Index kSpareCuts = 10;               // cuts of a row beyond the number of its columns
-constexpr Index kCutRounds = 100;              // rounds of cuts at a node,
-constexpr Index kCutRoundsOfColumn = 10;       // ... and more for each column
+constexpr Index kCutRounds = 300;              // rounds of cuts at a node,
+constexpr Index kCutRoundsOfColumn = 60;       // ... and more for each column
 constexpr double kFineCut = 1e-3;              // rows are cut until they hold to this share of their tolerance
 constexpr double kFinerCut = 1e-2;             // cuts are violated beyond this share of another row's tolerance
 constexpr int kNewtonSteps = 14;

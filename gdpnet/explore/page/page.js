@@ -1,6 +1,8 @@
 // The page: one state, drawn anew whenever it changes.
 
 const NAMES = { cnf: "CNF", pdnf: "partial DNF", dnf: "DNF" };
+const NORMS = { l1: "l1, the sum of moves", l2: "l2, Euclidean" };
+const LEFT_OUT = "With l2 the page computes the exact answer, the DNF's. CNF and partial DNF are left out: their programs are conic, and this page solves linear ones.";
 const GLOBALLY = "what has to hold always";
 // With one output the picture is the lifted one: the output, and its distance as a second axis.
 const LIFTED = MODEL.outputs.length === 1;
@@ -10,6 +12,7 @@ const FRAME = { left: 58, right: 620, top: 14, bottom: 546 };
 const state = {
   x: MODEL.inputs.map((input) => input.start),
   yhat: [...MODEL.start],
+  norm: "l1", // with one output all norms are the same
   relaxation: "dnf",
   off: new Set(),
   merged: new Set([0, 1].filter((r) => r < MODEL.rules.length)),
@@ -28,7 +31,7 @@ function compute() {
   const at = new RulesAt(MODEL, state.x, state.off);
   if (at.unusable.length) return { at, error: `The coefficients of ${at.unusable[0].name} are not finite at these inputs.` };
   try {
-    const answer = project(at, state.yhat, state.relaxation, state.merged);
+    const answer = project(at, state.yhat, state.relaxation, state.merged, state.norm);
     if (LIFTED) return { at, answer, fixed: {}, ...computeLifted(at) };
     const fixed = {};
     for (let j = 0; j < at.d; j++) {
@@ -248,10 +251,11 @@ function tellAnswer({ at, answer, fixed, error }) {
   const broken = all ? `The prediction itself breaks ${all}.` : "";
   const plane = Object.keys(fixed).length
     ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the projection lies.` : "";
-  const distance = state.yhat.reduce((sum, v, j) => sum + Math.abs(v - answer.y[j]), 0);
+  const moves = state.yhat.map((v, j) => Math.abs(v - answer.y[j]));
+  const distance = state.norm === "l2" ? Math.hypot(...moves) : moves.reduce((a, b) => a + b, 0);
   const verdicts = {
     satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
-    projected: ["good", `The prediction moves by ${show(distance)}; then every active rule holds.`],
+    projected: ["good", `The prediction moves by ${show(distance)}${state.norm === "l2" ? " (l2)" : ""}; then every active rule holds.`],
     relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : GLOBALLY}.`],
     conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
   };
@@ -299,7 +303,7 @@ function tellLegend() {
     [make("rect", { x: 1, y: 1, width: 28, height: 12, fill: "url(#hatch)", stroke: "#009e73" }), LIFTED ? "active rules hold, lifted" : "all active rules hold"],
     [make("path", { d: "M1 7H29", class: state.relaxation, "stroke-width": 2.6 }), `${LIFTED ? "lifted hull" : "outline"} of ${NAMES[state.relaxation]}`],
     [make("circle", { cx: 15, cy: 7, r: 6, fill: "#fff", stroke: "#1b1b1b", "stroke-width": 2 }), "prediction"],
-    [make("circle", { cx: 15, cy: 7, r: 5, fill: "#1b1b1b" }), "projection"],
+    [make("circle", { cx: 15, cy: 7, r: 5, fill: "#1b1b1b" }), state.norm === "l2" ? "projection, nearest in l2" : "projection"],
     [make("path", { d: "M10 2L20 12M10 12L20 2", stroke: "#b34a00", "stroke-width": 3.4 }), "projection that breaks a rule"],
   ];
   document.getElementById("legend").replaceChildren(...items.map(([child, text]) => make("li", {}, icon(child), text)));
@@ -308,6 +312,14 @@ function tellLegend() {
 // ---- controls ------------------------------------------------------------------------------
 
 function buildControls() {
+  const norm = document.getElementById("norm");
+  norm.hidden = LIFTED;
+  for (const [value, name] of Object.entries(NORMS)) {
+    const field = make("input", { type: "radio", name: "norm", value });
+    field.addEventListener("change", () => { state.norm = value; changed(); });
+    norm.append(make("label", {}, field, ` ${name}`));
+  }
+  norm.append(make("p", { id: "left-out" }, LEFT_OUT));
   const relaxation = document.getElementById("relaxation");
   for (const [value, name] of Object.entries(NAMES)) {
     const field = make("input", { type: "radio", name: "relaxation", value });
@@ -401,7 +413,12 @@ function buildRules() {
 
 function tellControls({ at, answer }) {
   document.body.classList.toggle("merging", state.relaxation === "pdnf");
-  for (const field of document.querySelectorAll("#relaxation input")) field.checked = field.value === state.relaxation;
+  for (const field of document.querySelectorAll("#norm input")) field.checked = field.value === state.norm;
+  document.getElementById("left-out").hidden = state.norm === "l1";
+  for (const field of document.querySelectorAll("#relaxation input")) {
+    field.checked = field.value === state.relaxation;
+    field.disabled = state.norm === "l2" && field.value !== "dnf";
+  }
   document.querySelectorAll("#rules .on").forEach((field, r) => { field.checked = !state.off.has(r); });
   document.querySelectorAll("#rules .join").forEach((field, r) => { field.checked = state.merged.has(r); });
   document.querySelectorAll("#axes select").forEach((field, k) => { field.value = state.pair[k]; });
@@ -425,20 +442,22 @@ function readAddress() {
   if (numbers(given.x, MODEL.inputs.length)) state.x = given.x;
   if (numbers(given.y, MODEL.outputs.length)) state.yhat = given.y;
   if (Object.hasOwn(NAMES, given.relaxation)) state.relaxation = given.relaxation;
+  if (!LIFTED && Object.hasOwn(NORMS, given.norm)) state.norm = given.norm;
   if (indices(given.off, MODEL.rules.length)) state.off = new Set(given.off);
   if (indices(given.merged, MODEL.rules.length)) state.merged = new Set(given.merged);
   if (!LIFTED && indices(given.pair, MODEL.outputs.length) && given.pair.length === 2 && given.pair[0] !== given.pair[1]) state.pair = given.pair;
 }
 
 function writeAddress() {
-  const { x, yhat, relaxation, off, merged, pair } = state;
-  const told = { x, y: yhat, relaxation, off: [...off], merged: [...merged], pair };
+  const { x, yhat, norm, relaxation, off, merged, pair } = state;
+  const told = { x, y: yhat, norm, relaxation, off: [...off], merged: [...merged], pair };
   history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify(told))}`);
 }
 
 let writing = 0;
 
 function changed() {
+  if (state.norm === "l2") state.relaxation = "dnf";
   const shown = compute();
   drawPicture(shown);
   tellAnswer(shown);

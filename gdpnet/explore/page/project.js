@@ -3,26 +3,34 @@
 const MOST_NODES = 20000;
 const MOST_ENTRIES = 1e6; // of a dense linear program, so that the page answers within a second
 
-// Project a prediction; distances are l1. The answer has y, the relaxation's optimal value, and a
-// status: "satisfied", "projected", "relaxed" (y breaks a rule) or "conflict" (y is yhat).
-function project(at, yhat, relaxation, merged) {
+// Project a prediction. The answer has y, the relaxation's optimal value (the l1 distance, or the
+// square of the Euclidean one), and a status: "satisfied", "projected", "relaxed" (y breaks a rule)
+// or "conflict" (y is yhat).
+function project(at, yhat, relaxation, merged, norm = "l1") {
   if (at.satisfied(yhat)) return { y: [...yhat], value: 0, status: "satisfied" };
+  if (norm === "l2") { // the exact answer alone: the relaxations are no linear programs
+    const nearest = nearestPoint(at, (rows) => nearestInSquare(at, yhat, rows));
+    return nearest === null
+      ? { y: [...yhat], value: Infinity, status: "conflict" }
+      : { ...nearest, status: at.satisfied(nearest.y) ? "projected" : "relaxed" };
+  }
   const start = yhat.map((value, j) => Math.min(Math.max(value, at.low[j]), at.high[j]));
   const outside = yhat.reduce((sum, value, j) => sum + Math.abs(value - start[j]), 0);
   const found = relaxation === "dnf"
-    ? nearestPoint(at, start)
+    ? nearestPoint(at, (rows) => nearestInRows(at, start, rows))
     : nearestOfHulls(at, start, at.clusters(relaxation, merged));
   if (found === null) return { y: [...yhat], value: Infinity, status: "conflict" };
   const status = at.satisfied(found.y) ? "projected" : "relaxed";
   return { y: found.y, value: found.value + outside, status };
 }
 
-// Branch on a rule that is broken, bound by the distance. No product is written down.
-function nearestPoint(at, start) {
+// Branch on a rule that is broken, bound by the distance. No product is written down. `nearest` has
+// the nearest point of some rows.
+function nearestPoint(at, nearest) {
   let best = null, nodes = 0;
   const visit = (rows) => {
     if (++nodes > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes`);
-    const found = nearestInRows(at, start, rows);
+    const found = nearest(rows);
     if (found === null || (best !== null && found.value >= best.value - 1e-12)) return;
     const strict = (r) => at.violation(r, found.y) > 1e-8;
     const rule = at.active.findIndex((on, r) => on && strict(r));
@@ -49,6 +57,16 @@ function nearestInRows(at, start, indices) {
   if (found === null) return null;
   const y = start.map((value, j) => value + found.point[j] - found.point[d + j]);
   return { y, value: found.value };
+}
+
+// The same in the Euclidean norm; the prediction is not brought into the bounds first.
+function nearestInSquare(at, yhat, indices) {
+  const rows = at.low.flatMap((low, j) => [
+    { a: unit(at.d, j), b: at.high[j] },
+    { a: unit(at.d, j).map((v) => -v), b: -low },
+  ]);
+  for (const index of indices) rows.push(...sides(at.rows[index]));
+  return nearestInPolytope(yhat, rows);
 }
 
 // A row as one or two inequalities.

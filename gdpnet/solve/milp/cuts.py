@@ -48,17 +48,17 @@ def solve(
     """
     if not program.curved:
         return by(program)
-    tangents: list[_Tangent] = []
+    tangents: list[Tangent] = []
     start = np.clip(0.0, program.lower, program.upper)
     for row in program.curved:
-        tangents += _at(program, sample, row, start)
+        tangents += _at(_Line.of(program, row), sample, start)
     for _ in range(_ROUNDS):
         answer = by(_with(program, tangents))
         if answer.point is None:
             return answer
         held = {*program.global_rows, *program.rows_of(sorted(answer.literals))}
         broken = [row for row in program.curved if row in held]
-        found = [t for row in broken for t in _at(program, sample, row, answer.point)]
+        found = [t for row in broken for t in _at(_Line.of(program, row), sample, answer.point)]
         if not found:
             return answer
         tangents += found
@@ -69,7 +69,7 @@ def solve(
 
 
 @dataclass(frozen=True)
-class _Tangent:
+class Tangent:
     """`slope v <= bound`, instead of a row."""
 
     row: int
@@ -77,7 +77,37 @@ class _Tangent:
     bound: float
 
 
-def _with(program: DisjunctiveProgram, tangents: Sequence[_Tangent]) -> DisjunctiveProgram:
+def broken_tangents(sample: RulesAtSample, rows: Sequence[int], z: np.ndarray) -> list[Tangent]:
+    """Tangents that cut off a point, one for each convex row that it breaks.
+
+    Args:
+        sample: the rules at one input.
+        rows: rows that are to hold.
+        z: values of all columns, `n`.
+    """
+    curved = [i for i in rows if sample.rules.data.rows[i].curves]
+    found = []
+    for i in curved:
+        found += _at(_Line(i, sample.matrix[i], float(sample.bound[i]), i, 1.0), sample, z)
+    return found
+
+
+@dataclass(frozen=True)
+class _Line:
+    """`slope v + factor * curves of a source <= bound`."""
+
+    row: int
+    slope: np.ndarray
+    bound: float
+    source: int
+    factor: float
+
+    @staticmethod
+    def of(program: DisjunctiveProgram, row: int) -> _Line:
+        return _Line(row, program.matrix[row], float(program.bound[row]), *program.curved[row])
+
+
+def _with(program: DisjunctiveProgram, tangents: Sequence[Tangent]) -> DisjunctiveProgram:
     """The program with tangents instead of what is not linear."""
     first = len(program.bound)
     instead: dict[int, list[int]] = {row: [] for row in program.curved}
@@ -98,37 +128,28 @@ def _with(program: DisjunctiveProgram, tangents: Sequence[_Tangent]) -> Disjunct
     )
 
 
-def _at(
-    program: DisjunctiveProgram, sample: RulesAtSample, row: int, point: np.ndarray
-) -> list[_Tangent]:
+def _at(line: _Line, sample: RulesAtSample, point: np.ndarray) -> list[Tangent]:
     """The tangent that cuts off a point, where the row does not hold there."""
-    size = max(1.0, abs(program.bound[row]), np.abs(program.matrix[row]).max())
+    size = max(1.0, abs(line.bound), np.abs(line.slope).max())
     for inside in _INSIDE:
-        tangent = _tangent(program, sample, row, point, inside)
+        tangent = _tangent(line, sample, point, inside)
         if tangent.slope @ point > tangent.bound + TOLERANCES.holds * size:
             return [tangent]
     return []
 
 
-def _tangent(
-    program: DisjunctiveProgram,
-    sample: RulesAtSample,
-    row: int,
-    point: np.ndarray,
-    inside: float,
-) -> _Tangent:
-    source, factor = program.curved[row]
+def _tangent(line: _Line, sample: RulesAtSample, point: np.ndarray, inside: float) -> Tangent:
     n = sample.matrix.shape[1]
-    slope, bound = program.matrix[row].copy(), float(program.bound[row])
-    for curve in sample.rules.data.rows[source].curves:
+    slope, bound = line.slope.copy(), line.bound
+    for curve in sample.rules.data.rows[line.source].curves:
         arguments = list(curve.arguments)
         matrix, constant = sample.matrix[arguments], sample.bound[arguments]
         at = _moved_inside(curve, matrix @ point[:n] - constant, inside)
         value, steep = _value(curve, at)
-        weight = factor * curve.weight
+        weight = line.factor * curve.weight
         slope[:n] += weight * (steep @ matrix)
         bound -= weight * (value - steep @ (at + constant))
-    return _Tangent(row, slope, bound)
+    return Tangent(line.row, slope, float(bound))
 
 
 def _moved_inside(curve: Curve, t: np.ndarray, inside: float) -> np.ndarray:

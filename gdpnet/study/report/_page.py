@@ -30,7 +30,7 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
         "whose output satisfies the active rules, the global constraints and the bounds within "
         "1e-6; 'conflict-free' counts the samples that some output could satisfy, and 'rules only' "
         "leaves constraints and bounds out, as the paper counts. Gradients "
-        f"through projections: {study.get('gradient', '')}."
+        f"through projections: {study.get('gradient', '')}; {_norm_told(study)}."
     )
     share = study.get("targets_satisfied")
     if share is not None:
@@ -38,6 +38,11 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
     for protocol in results.protocols:
         _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
     page.write(path)
+
+
+def _norm_told(study: dict[str, Any]) -> str:
+    euclidean = study.get("norm") == "l2"
+    return "to the nearest output in the " + ("Euclidean (l2) norm" if euclidean else "l1 norm")
 
 
 def _targets_told(share: float) -> str:

@@ -113,6 +113,7 @@ class StudyFolder:
             found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or not isinstance(found.get("protocols"), dict):
                 raise ValueError("it names no protocols")
+            found.setdefault("norm", "l1")  # of studies that knew no other
             return found
         except ValueError as error:
             raise InputError(f"{file} cannot be read ({error}). Restore or delete it.") from None

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from gdpnet.checks import check_choice
 from gdpnet.derivative.gradients import sensitivity_of
 from gdpnet.errors import InputError, SolverError
 from gdpnet.study._models import load_model
@@ -33,6 +34,7 @@ class Grid:
         protocols: names.
         gradient: how gradients pass projections: `"qp"` (the paper's, eps 1e-2), `"vertex"`,
             `"straight_through"`, `"auto"`.
+        norm: of the distance that projections minimise, `"l1"` or `"l2"`.
 
     Example:
         >>> len(Grid(methods=("base", "dnf"), sizes=(50, 100), seeds=(0, 1, 2)).cells)
@@ -44,6 +46,7 @@ class Grid:
     seeds: Sequence[int] = (0, 1, 2)
     protocols: Sequence[str] = ("converged",)
     gradient: str = "qp"
+    norm: str = "l1"
     cells: tuple[Cell, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +60,7 @@ class Grid:
                 if not isinstance(value, int) or value < least:
                     raise InputError(f"{name}: expected whole numbers >= {least}, got {value!r}.")
         sensitivity_of(self.gradient)
+        check_choice("norm", self.norm, ("l1", "l2"))
         cells = tuple(
             Cell(protocol, size, seed)
             for protocol in self.protocols
@@ -103,7 +107,7 @@ def train(
         >>> grid = Grid(methods=("base", "dnf"), sizes=(50,), seeds=(0,), protocols=("paper",))
         >>> rows = train("models/cooling", grid, "build/small")  # doctest: +SKIP
     """
-    task = Task(load_model(model))
+    task = Task(load_model(model), grid.norm)
     _refuse_unknown(task, grid)
     folder = StudyFolder(out, force)
     folder.claim(
@@ -111,6 +115,7 @@ def train(
             "model": task.name,
             **task.fingerprint,
             "gradient": grid.gradient,
+            "norm": grid.norm,
             "targets_satisfied": task.targets_satisfied(),
             "protocols": {name: task.protocol(name).as_dict() for name in grid.protocols},
         }
@@ -200,7 +205,8 @@ def _spread(
     queue = context.SimpleQueue()
     with ProcessPoolExecutor(jobs, context, _keep, (queue,)) as pool:
         running: set[Future[None]] = {
-            pool.submit(_work, model, unit, folder, grid.gradient, save_every) for unit in units
+            pool.submit(_work, model, unit, folder, grid.gradient, grid.norm, save_every)
+            for unit in units
         }
         failures: list[BaseException] = []
         try:
@@ -240,6 +246,7 @@ def _work(
     unit: Unit,
     folder: StudyFolder,
     gradient: str,
+    norm: str,
     save_every: float,
 ) -> None:
     torch.set_num_threads(1)
@@ -250,8 +257,8 @@ def _work(
         if os.getppid() != parent:
             os._exit(1)
 
-    if model not in _tasks:
-        _tasks[model] = Task(load_model(model))
+    if model not in _tasks:  # all of a pool's work is of one norm
+        _tasks[model] = Task(load_model(model), norm)
     cells, methods = unit
     runs = [
         CellRun(_tasks[model], cell, folder, gradient, leave_if_orphaned, save_every)

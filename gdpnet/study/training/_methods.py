@@ -38,7 +38,8 @@ class Method:
         finetuned: whether it starts from the network that was trained with the plain loss.
         projection: keywords of `gdpnet.ProjectionLayer` for what is given out; None where the
             network's own outputs are. `relaxation` may be a function of the rules and of
-            inputs that returns a `Plan`. Where no `gradient` is named, the study's is used.
+            inputs that returns a `Plan`. Where no `gradient` or `norm` is named, the study's is
+            used.
         network: makes a network of the method's own, which is not trained; None: the task's.
 
     Example:
@@ -62,7 +63,11 @@ class Method:
             )
 
     def layer(
-        self, rules: RuleModel, x: torch.Tensor | None, gradient: Any = None
+        self,
+        rules: RuleModel,
+        x: torch.Tensor | None,
+        gradient: Any = None,
+        norm: str = "l1",
     ) -> ProjectionLayer | None:
         """The projection of the outputs, or None.
 
@@ -70,12 +75,14 @@ class Method:
             rules: the rules.
             x: inputs that a plan is made for, `batch x p`.
             gradient: how gradients pass where the method names none; the paper's if None.
+            norm: of the distance where the method names none.
         """
         if self.projection is None:
             return None
         keywords: dict[str, Any] = {
             "gradient": QP(1e-2) if gradient is None else gradient,
             "threads": 1,
+            "norm": norm,
         }
         keywords |= self.projection
         if keywords.get("forward") == "qp" and not isinstance(keywords["gradient"], QP):

@@ -61,6 +61,7 @@ class Task:
         rules: the rules.
         penalty: of broken rules, weight 2 and soft-min temperature 1e-2 as in the paper.
         test_seeds: seed of each test split.
+        norm: of the distance, where a method names none.
 
     Example:
         >>> from gdpnet.study import load_model
@@ -69,7 +70,7 @@ class Task:
         torch.Size([100, 7])
     """
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(self, model: LoadedModel, norm: str = "l1") -> None:
         missing = [name for name in ("sample", "network") if getattr(model, name) is None]
         if missing:
             raise ModelFileError(
@@ -79,6 +80,7 @@ class Task:
             )
         self.path = model.path
         self.name = model.name
+        self.norm = norm
         self._module = model.module
         self._sample: Callable[..., Any] = model.sample  # type: ignore[assignment]
         self._network: Callable[..., Any] = model.network  # type: ignore[assignment]
@@ -159,7 +161,9 @@ class Task:
         """The projection of a method, made once: planning takes longer than a short training."""
         key = method.name, gradient
         if key not in self._layers:
-            self._layers[key] = method.layer(self.rules, self._training_draw.rule_x, gradient)
+            self._layers[key] = method.layer(
+                self.rules, self._training_draw.rule_x, gradient, self.norm
+            )
         return self._layers[key]
 
     @cached_property
