@@ -21,6 +21,7 @@ from gdpnet.lp.program import Outcome
 from gdpnet.relaxation import convexify
 from gdpnet.relaxation.pyomo.adapter import read_matrices
 from gdpnet.relaxation.sizes import sizes_of
+from gdpnet.solve.conic import written
 from gdpnet.testing import (
     CONVEX,
     PROBLEMS,
@@ -237,6 +238,17 @@ def test_predictions_far_away_and_other_batches_give_the_same() -> None:
     many = yhat.repeat(100, 1)
     threads = gdpnet.project(rules, many, norm="l2", relaxation="cnf", threads=2)
     assert threads.status.reshape(100, 3).unique(dim=0).tolist() == [p.status.tolist()]
+
+
+def test_batches_are_taken_to_pieces_where_programs_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yhat = torch.from_numpy(np.random.default_rng(3).uniform(0, 10, (7, 2)))
+    whole = gdpnet.project(two_boxes(), yhat, norm="l2", relaxation="cnf")
+    monkeypatch.setattr(written, "_NUMBERS", 300)
+    pieces = gdpnet.project(two_boxes(), yhat, norm="l2", relaxation="cnf")
+    assert torch.equal(whole.y, pieces.y)
+    assert torch.equal(whole.value, pieces.value)
 
 
 def test_a_backend_by_name() -> None:

@@ -166,9 +166,7 @@ def _of_inputs(data: RuleData) -> RuleData:
         return Coefficient(a.number, {("input", 0): 1.0})
 
     rows = tuple(
-        replace(
-            row, terms=tuple((j, of_input(a)) for j, a in row.terms), bound=of_input(row.bound)
-        )
+        replace(row, terms=tuple((j, of_input(a)) for j, a in row.terms), bound=of_input(row.bound))
         for row in data.rows
     )
     return replace(data, rows=rows, inputs=("x",), input_bounds=((-1.0, 1.0),))

@@ -85,17 +85,18 @@ class ConicJacobian(Linearisation):
         self, s: int, solution: ConicSolution, entries: Array, along: Array
     ) -> tuple[Array, Array, Array]:
         """Gradients with respect to costs, entries of A and right sides."""
+        from scipy.sparse import csc_array  # late: its import takes a while
+
         form = self._form
         z, slack, dual = solution.point, solution.slack, solution.dual
         assert z is not None
         assert slack is not None
         assert dual is not None
         columns = np.flatnonzero(self._carried(z))
-        matrix = np.zeros((form.rows, len(z)))
-        matrix[form.indices, form.column_of] = entries
-        matrix = matrix[:, columns]
-        rows, derivative = _tight(form, slack - dual, np.flatnonzero(matrix.any(1)))
-        tight = matrix[rows]
+        shape = form.rows, len(z)
+        matrix = csc_array((entries, form.indices, form.indptr), shape=shape)[:, columns]
+        rows, derivative = _tight(form, slack - dual, np.unique(matrix.indices[matrix.data != 0.0]))
+        tight = matrix.tocsr()[rows].toarray()
         n, m = len(columns), len(rows)
         system = np.zeros((n + m, n + m))
         system[:n, :n] = np.diag(self._square[columns] * self._unit[s])
