@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 8. Circles, and the nearest point as the crow flies
 #
-# You will learn to write rules whose disjuncts are convex and not linear (circles, norms), to project
-# in the Euclidean norm, and to train through both. Two examples: an inverter that is off or within
-# its circle of apparent power, and a path whose waypoints stay within a union of discs and keep out
-# of boxes. Time: ten minutes.
+# You will learn to write rules whose disjuncts are convex and not linear (circles, norms), to
+# project in the Euclidean norm, and to train through both. Two examples: an inverter that is off or
+# within its circle of apparent power, and a path whose waypoints stay within a union of discs and
+# keep out of boxes. Time: ten minutes.
 
 # %%
 import os
@@ -24,8 +24,8 @@ STEPS = 40 if SMOKE else 800
 # %% [markdown]
 # ## An inverter
 #
-# A solar inverter delivers active power `P` and reactive power `Q`. It is off, or it is on: then its
-# apparent power `sqrt(P**2 + Q**2)` is at most 1, it delivers at least a tenth of that, and no more
+# A solar inverter delivers active power `P` and reactive power `Q`. It is off, or it is on: then
+# its apparent power `sqrt(P**2 + Q**2)` is at most 1, it delivers at least a tenth of that, and no more
 # than the sun gives. The sun is an input of the network, so it is a mutable Param.
 
 # %%
