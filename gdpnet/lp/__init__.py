@@ -1,4 +1,4 @@
-"""Linear and mixed-integer programs, and the solvers of others: the only room that configures them.
+"""Linear, mixed-integer and conic programs, and the solvers of others, which only it configures.
 
 | module | what is in it |
 |---|---|
@@ -6,6 +6,7 @@
 | `options` | options of the solvers, a set for each purpose |
 | `solvers`, `highs`, `gurobi` | the solvers, by name |
 | `persistent` | programs kept in a solver and changed in place |
+| `conic`, `standard`, `clarabel` | conic programs, their standard form, and who solves them |
 | `feasibility` | whether rows leave a point |
 | `clock` | limits of time, and solvers that run where they can be called off |
 """

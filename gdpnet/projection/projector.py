@@ -80,8 +80,9 @@ def project(
             written down (`info.rounds` counts).
         solver: a backend of `gdpnet.solve`, which has options of its own, or its name: `"exact"`,
             `"milp"` and `"milp:gurobi"` for the DNF; `"extended"`, `"highs"` and `"gurobi"` for
-            relaxations and the DNF, written out as linear programs. `"auto"`: `Exact()` for the
-            DNF (`MILP()` without the compiled core), `Extended()` for the others (HiGHS without).
+            relaxations and the DNF, written out as linear programs, `"clarabel"` as conic ones.
+            `"auto"`: `Exact()` for the DNF (`MILP()` without the compiled core), for the others
+            `Conic()` with norm="l2" or convex rows, else `Extended()` (HiGHS without the core).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
             `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
             y carries no gradient. Which rules apply is a step in x and contributes nothing.

@@ -7,6 +7,7 @@
 | `products`, `feasibility` | the products of merged rules, empty ones left out |
 | `blocks`, `layouts` | merged rules and their connected components, by active rules |
 | `rows`, `sparse` | rows with entries that differ between samples |
+| `cones` | convex functions as cones |
 | `program`, `sizes` | the program as the Pyomo chain writes it; how large it is |
 | `compact` | the same in fewer rows, for solvers |
 | `pyomo` | the transformations, and the adapter that reads what they write |

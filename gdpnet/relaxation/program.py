@@ -9,8 +9,8 @@ variable that stands in the product, and a copy of the distance in every output:
                 l weight_ck <= y_ck <= h weight_ck,  eta_ck <= (h - l) weight_ck
                 sum_k y_ck = y,  sum_k eta_ck = eta,  sum_k weight_ck = 1
 
-With the Euclidean norm the objective is `sum_j w_j^2 eta_j`, and the distance in an output, which is
-its square, stands in a cone, the hull of the squares in the products:
+With the Euclidean norm the objective is `sum_j w_j^2 eta_j`, and the distance in an output, squared
+now, stands in a cone, the hull of the squares in the products:
 
                 (y_ckj - yhat_j weight_ck)^2 <= eta_ckj weight_ck
 
@@ -146,9 +146,7 @@ class RelaxationProgram(SparseProgram):
         """
         lower, upper = self.lower.copy(), self.upper.copy()
         for j, variable in enumerate(self.variables):
-            if variable.kind == "distance" and self.norm == "l2":
-                lower[j] = -np.inf
-            elif variable.kind == "curve":
+            if (variable.kind == "distance" and self.norm == "l2") or variable.kind == "curve":
                 lower[j] = -np.inf
             elif variable.kind == "weight":
                 upper[j] = np.inf

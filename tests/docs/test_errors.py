@@ -297,7 +297,7 @@ def solver_of_another_relaxation() -> None:
 
 def unknown_solver() -> None:
     with pytest.MonkeyPatch.context() as patch:  # without names that other tests registered
-        names = ("exact", "extended", "highs", "gurobi", "milp", "milp:gurobi")
+        names = ("exact", "extended", "highs", "gurobi", "clarabel", "milp", "milp:gurobi")
         known = {name: registry.BACKENDS[name] for name in names}
         patch.setattr(registry, "BACKENDS", known)
         gdpnet.project(hot_rules(), YHAT, X, solver="cplex")

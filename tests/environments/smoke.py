@@ -17,7 +17,7 @@ from typing import Any
 RULES = Path(__file__).with_name("rules.json")
 # A process that loads saved rules and projects imports none of them, installed or not.
 NOT_NEEDED = (
-    *("pyomo", "networkx", "scipy", "highspy", "gurobipy", "matplotlib"),
+    *("pyomo", "networkx", "scipy", "highspy", "gurobipy", "clarabel", "matplotlib"),
     *("typer", "rich", "pandas", "torchmetrics"),
 )
 

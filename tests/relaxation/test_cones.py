@@ -239,7 +239,7 @@ def test_a_coefficient_needs_a_range_to_be_convex() -> None:
         return m
 
     m = model()
-    with pytest.raises(RuleError, match="not proved nonnegative|not a sum of squares|no sum of"):
+    with pytest.raises(RuleError, match="no sum of squares was found"):
         pyo.TransformationFactory(HULL).apply_to(m)
     m = model()
     ranges = {"x": (0.5, 4.0)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from gdpnet.lp import clarabel
 from gdpnet.lp.conic import ConicSolution
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation import convexify
-from gdpnet.relaxation.sizes import sizes_of
 from gdpnet.relaxation.pyomo.adapter import read_matrices
+from gdpnet.relaxation.sizes import sizes_of
+from gdpnet.solve.conic import written
 from gdpnet.testing import (
     CONVEX,
     PROBLEMS,
@@ -186,7 +188,7 @@ def test_a_relaxed_point_is_a_mean_and_its_value_a_lower_bound() -> None:
 
 
 def test_a_part_of_the_distance_for_each_output_is_tighter_than_one_for_all() -> None:
-    # One epigraph of the whole distance, t >= (y_1 - yhat_1)^2 + (y_2 - yhat_2)^2, in the disjuncts.
+    # One epigraph of the whole distance in the disjuncts: the sum of squares is at most t.
     m = pyo.ConcreteModel()
     m.y = pyo.Var([1, 2], bounds=(0, 10))
     m.t = pyo.Var(bounds=(0, 1e3))
@@ -238,6 +240,17 @@ def test_predictions_far_away_and_other_batches_give_the_same() -> None:
     assert threads.status.reshape(100, 3).unique(dim=0).tolist() == [p.status.tolist()]
 
 
+def test_batches_are_taken_to_pieces_where_programs_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yhat = torch.from_numpy(np.random.default_rng(3).uniform(0, 10, (7, 2)))
+    whole = gdpnet.project(two_boxes(), yhat, norm="l2", relaxation="cnf")
+    monkeypatch.setattr(written, "_NUMBERS", 300)
+    pieces = gdpnet.project(two_boxes(), yhat, norm="l2", relaxation="cnf")
+    assert torch.equal(whole.y, pieces.y)
+    assert torch.equal(whole.value, pieces.value)
+
+
 def test_a_backend_by_name() -> None:
     rules = gap()
     p = gdpnet.project(rules, [[4.0]], norm="l2", solver="clarabel")
@@ -254,8 +267,10 @@ def test_a_backend_by_name() -> None:
 
 
 def test_without_clarabel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "clarabel", None)
-    told = r"norm='l2', or of convex rows, need clarabel, which is not installed. pip install 'gdpnet\[conic\]'"
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    told = (
+        r"or of convex rows, need clarabel, which is not installed. pip install 'gdpnet\[conic\]'"
+    )
     with pytest.raises(SolverError, match=told):
         gdpnet.project(gap(), [[4.0]], norm="l2", relaxation="cnf")
     assert gdpnet.project(gap(), [[4.0]], norm="l2").y.tolist() == [[3.0]]
@@ -379,7 +394,9 @@ def test_mixtures() -> None:
     jacobians = []
     for gradient in (QP(2.0), "straight_through", Mixed(QP(2.0), "straight_through", 0.25)):
         yhat = torch.tensor([[4.5, 9.5]], dtype=torch.float64, requires_grad=True)
-        gdpnet.project(rules, yhat, norm="l2", relaxation="cnf", gradient=gradient).y[0, 0].backward()
+        gdpnet.project(rules, yhat, norm="l2", relaxation="cnf", gradient=gradient).y[
+            0, 0
+        ].backward()
         jacobians.append(yhat.grad)
     qp, identity, mixed = jacobians
     assert qp is not None
@@ -390,9 +407,7 @@ def test_mixtures() -> None:
 def test_more_products_than_the_cap_are_said() -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(2), bounds=(-2, 2))
-    m.out = Disjunction(
-        expr=[[m.y[0] <= -1], [m.y[0] >= 1], [m.y[1] <= -1], [m.y[1] >= 1]]
-    )
+    m.out = Disjunction(expr=[[m.y[0] <= -1], [m.y[0] >= 1], [m.y[1] <= -1], [m.y[1] >= 1]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat = torch.tensor([[0.0, 0.0]], dtype=torch.float64, requires_grad=True)
     for cap, capped in ((4, False), (2, True)):

@@ -5,7 +5,7 @@ For every part of the rules that hangs together and its products k,
     minimise    sum_k |W (y_k - lambda_k yhat)|^2 / lambda_k + eps/2 sum_k lambda_k^2
     subject to  A_k (y_k, a_k) <= lambda_k b_k,  sum_k lambda_k = 1,  lambda >= 0
 
-gives `y = sum_k y_k`. The square is curved enough in the copies; only the weights need the quadratic
+gives `y = sum_k y_k`. The square is curved enough in the copies; only the weights need a quadratic
 term to be unique. With p_k the projection onto product k and v_k its squared distance, y_k is
 lambda_k p_k, and what is left is
 
@@ -83,8 +83,8 @@ class SquareQPs(Regularised):
     def __init__(self, request: Request, answer: Answer, eps: float, cap: int) -> None:
         self._request, self._eps = request, eps
         self.y = answer.y.copy()
-        self.capped = np.zeros(len(self.y), dtype=bool)
-        self.known = answer.answered
+        self.capped: Array = np.zeros(len(self.y), dtype=bool)
+        self.known: Array = answer.answered
         self._missing = np.zeros(len(self.y), dtype=bool)
         self._mixtures: list[_Mixture] = []
         moved = np.flatnonzero(self.known & (answer.y != request.yhat).any(1))

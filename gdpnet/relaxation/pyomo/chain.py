@@ -52,9 +52,10 @@ def convexify(
     `gdpnet.basic_steps`, the distance is lifted by `gdpnet.lift_projection`, every Disjunction
     becomes its `gdpnet.hull`, and whole numbers are relaxed. With linear rows and `norm="l1"` that
     is a linear program, and any solver that returns a vertex solves it; otherwise a conic one, in
-    which `gdpnet_distance` is the squared distance if `norm="l2"`. `gdpnet_yhat` and the Params of the model may be set anew and the LP solved again,
-    with one limit: which rules apply, and which products were empty and left out, was decided at
-    the x given here (with `prune=False` only the former; with `input_bounds` for all x in them).
+    which `gdpnet_distance` is the squared distance if `norm="l2"`. `gdpnet_yhat` and the Params of
+    the model may be set anew and the program solved again, with one limit: which rules apply, and
+    which products were empty and left out, was decided at the x given here (with `prune=False` only
+    the former; with `input_bounds` for all x in them).
 
     Args:
         model: a ConcreteModel with Disjunctions; not changed.
@@ -74,8 +75,8 @@ def convexify(
         norm: of the distance, `"l1"` or `"l2"`.
 
     Returns:
-        The program, with `gdpnet_yhat` (the prediction), `gdpnet_y` (the outputs), `gdpnet_distance`
-        (the objective), and the Params of the model under their own names.
+        The program, with `gdpnet_yhat` (the prediction), `gdpnet_y` (the outputs),
+        `gdpnet_distance` (the objective), and the Params of the model under their own names.
 
     Example:
         >>> import pyomo.environ as pyo

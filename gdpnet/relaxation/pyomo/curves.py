@@ -28,7 +28,9 @@ class CurvedReader:
         ranges: ranges of Params, by name.
     """
 
-    def __init__(self, reader: SymbolicReader, ranges: Mapping[str, Interval] | None = None) -> None:
+    def __init__(
+        self, reader: SymbolicReader, ranges: Mapping[str, Interval] | None = None
+    ) -> None:
         self.reader, self._ranges = reader, ranges or {}
         self._convex = ConvexReader(reader, self._inputs, self._column)
 

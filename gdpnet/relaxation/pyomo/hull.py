@@ -33,11 +33,11 @@ class Hull(Hull_Reformulation):
     not disaggregated unless `assume_fixed_vars_permanent` is set to False.
 
     Otherwise it is `gdp.hull`: `get_disaggregated_var`, `get_transformed_constraints` and the like
-    are inherited. Vars without bounds are refused, but for `gdpnet_eta` of `gdpnet.lift_projection`.
+    are inherited. Vars without bounds are refused, but for the `gdpnet_eta` of a lift.
 
-    Rows that are convex and not linear become cones, exactly: of `sum(t**2) <= s` in a disjunct with
-    weight w the rows `sum(t**2) <= s * w` and `t = ...`, linear in the copies and w. Those that are
-    not proved convex are refused by name.
+    Rows that are convex and not linear become cones, exactly: of `sum(t**2) <= s` in a disjunct
+    with weight w the rows `sum(t**2) <= s * w` and `t = ...`, linear in the copies and w. Those
+    that are not proved convex are refused by name.
 
     Options:
         targets: a Disjunction, a Block, or a list of them; default: the whole model.

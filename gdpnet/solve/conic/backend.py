@@ -1,9 +1,10 @@
 """Projection onto CNF, partial DNF and written-out DNF by conic programs.
 
-For the Euclidean norm, and in any norm for rules with convex rows. One conic program a sample, whose value is a lower bound on the distance, or its square. Its point is
-no vertex: where disjuncts share the weight it is a mean of theirs. In a part whose rules are all
-merged every copy with weight is a nearest point of its disjuncts, and the first of them is taken.
-A point that satisfies the rules is the nearest one, since
+For the Euclidean norm, and in any norm for rules with convex rows. One conic program a sample,
+whose value is a lower bound on the distance, or its square. Its point is no vertex: where disjuncts
+share the weight it is a mean of theirs. In a part whose rules are all merged every copy with weight
+is a nearest point of its disjuncts, and the first of them is taken. A point that satisfies the
+rules is the nearest one, since
 
     |W (y - yhat)|^2 = |W sum_k (y_k - weight_k yhat)|^2 <= sum_k |W (y_k - ...)|^2 / weight_k
 
@@ -77,7 +78,8 @@ class Conic(Backend):
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
         layouts = layouts_of(request.rules)
-        batch = ConicBatch(request, layouts, request.evaluate(layouts.ready.rules), self)
+        instance = request.evaluate(layouts.ready.rules)
+        batch = ConicBatch(request, layouts, instance, self.name)
         usable = np.flatnonzero(~request.invalid)
         least = request.settings.tolerance * request.rules.cache[smallest_row]
         open_ = usable[~batch.judge(usable, least)]
@@ -91,15 +93,13 @@ class Conic(Backend):
 class ConicBatch(RelaxedBatch):
     """A batch, and the layout that each of its samples has now."""
 
-    def __init__(
-        self, request: Request, layouts: Layouts, instance: Instance, backend: Conic
-    ) -> None:
-        super().__init__(request, layouts, instance, backend)
+    def __init__(self, request: Request, layouts: Layouts, instance: Instance, name: str) -> None:
+        super().__init__(request, layouts, instance, name)
         self.request = request
         self.jacobian = None
         self.derivative = ConicLinearisation(request, layouts, self.number, instance, self.start)
         self.answer = self.answer.replace(
-            linearisation=self.derivative, solvers=("none", backend.name, "exact")
+            linearisation=self.derivative, solvers=("none", name, "exact")
         )
 
     def solve(self, samples: Array) -> None:

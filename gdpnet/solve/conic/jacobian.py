@@ -12,9 +12,9 @@ gradient g with respect to z and
     [ P   A' (D - 1) ]'   [ w ]   [ g ]
     [ A   D          ]    [ r ] = [ 0 ]
 
-the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A in row i and column j.
-Where tight rows depend on each other the multipliers are not unique, and w is; the solution of least
-norm is taken.
+the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A in row i and column
+j. Where tight rows depend on each other the multipliers are not unique, and w is; the solution of
+least norm is taken.
 
 The point of the program does not depend on c, the prediction within its bounds (see `data`), so
 predictions enter through their costs alone.
@@ -85,17 +85,18 @@ class ConicJacobian(Linearisation):
         self, s: int, solution: ConicSolution, entries: Array, along: Array
     ) -> tuple[Array, Array, Array]:
         """Gradients with respect to costs, entries of A and right sides."""
+        from scipy.sparse import csc_array  # late: its import takes a while
+
         form = self._form
         z, slack, dual = solution.point, solution.slack, solution.dual
         assert z is not None
         assert slack is not None
         assert dual is not None
         columns = np.flatnonzero(self._carried(z))
-        matrix = np.zeros((form.rows, len(z)))
-        matrix[form.indices, form.column_of] = entries
-        matrix = matrix[:, columns]
-        rows, derivative = _tight(form, slack - dual, np.flatnonzero(matrix.any(1)))
-        tight = matrix[rows]
+        shape = form.rows, len(z)
+        matrix = csc_array((entries, form.indices, form.indptr), shape=shape)[:, columns]
+        rows, derivative = _tight(form, slack - dual, np.unique(matrix.indices[matrix.data != 0.0]))
+        tight = matrix.tocsr()[rows].toarray()
         n, m = len(columns), len(rows)
         system = np.zeros((n + m, n + m))
         system[:n, :n] = np.diag(self._square[columns] * self._unit[s])

@@ -19,12 +19,14 @@ from gdpnet.solve.conic.jacobian import ConicJacobian
 
 Array = np.ndarray
 
+_NUMBERS = 2_000_000  # entries of programs that are made together
+
 
 def structure_of(program: RelaxationProgram) -> ConicStructure:
     """What all samples of a program share."""
+    lower, upper = program.needed_bounds()
     return ConicStructure(
-        *program.needed_bounds(),
-        *(program.start, program.column, program.equality, program.cones),
+        lower, upper, program.start, program.column, program.equality, program.cones
     )
 
 
@@ -103,17 +105,22 @@ class WrittenCone:
     def _solutions(self, data: ConicData) -> tuple[Array, list[ConicSolution]]:
         """What Clarabel says of each sample, and in which units costs were given, `batch`."""
         program = self.program
-        cost = data.cost(program)
-        unit = power_of_two(np.abs(cost).max(1, initial=0.0))
-        numbers = program.numbers(program.moving_values(data.parameters))
-        entries, right = self.form.matrices(*numbers)
+        size = len(data.yhat)
+        unit, found = np.empty(size), list[ConicSolution]()
         with self._lock:
             kept = self._idle.pop() if self._idle else None
         kept = kept or self._new()
-        found = [
-            kept.solve(entries[s], right[s], cost[s] * unit[s], self.square * unit[s])
-            for s in range(len(cost))
-        ]
+        # Numbers of some samples are made together, of as many as memory likes.
+        pieces = np.array_split(np.arange(size), -(-size * len(program.column) // _NUMBERS) or 1)
+        for piece in pieces:
+            part = data.take(piece)
+            cost = part.cost(program)
+            unit[piece] = power_of_two(np.abs(cost).max(1, initial=0.0))
+            numbers = program.numbers(program.moving_values(part.parameters))
+            entries, right = self.form.matrices(*numbers)
+            for s, scale in enumerate(unit[piece].tolist()):
+                given = entries[s], right[s], cost[s] * scale, self.square * scale
+                found.append(kept.solve(*given))
         with self._lock:
             self._idle.append(kept)
         return unit, found

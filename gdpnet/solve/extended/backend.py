@@ -94,7 +94,8 @@ class Extended(Backend):
         """Project a flat batch."""
         rules, settings = request.rules, request.settings
         layouts = layouts_of(rules)
-        batch = RelaxedBatch(request, layouts, request.evaluate(layouts.ready.rules), self)
+        instance = request.evaluate(layouts.ready.rules)
+        batch = RelaxedBatch(request, layouts, instance, self.name, self.solver)
         usable = np.flatnonzero(~request.invalid)
         accepted = batch.judge(usable, settings.tolerance * rules.cache[smallest_row])
         batch.plan(usable[~accepted], settings.plan)
@@ -108,14 +109,28 @@ class Extended(Backend):
 
 
 class RelaxedBatch:
-    """A batch, and the layout that each of its samples has now."""
+    """A batch, and the layout that each of its samples has now.
+
+    Args:
+        request: the batch.
+        layouts: of its rules.
+        instance: the layouts' rules for the batch.
+        name: of the backend.
+        solver: of linear programs.
+    """
 
     def __init__(
-        self, request: Request, layouts: Layouts, instance: Instance, backend: Extended
+        self,
+        request: Request,
+        layouts: Layouts,
+        instance: Instance,
+        name: str,
+        solver: str = _OWN,
     ) -> None:
         rules, yhat, settings = request.rules, request.yhat, request.settings
         self.rules, self.layouts, self.x, self.settings = rules, layouts, request.x, settings
-        self.instance, self.backend, self.adaptive = instance, backend, settings.adaptive
+        self.instance, self.adaptive = instance, settings.adaptive
+        self.name, self.solver = name, solver
         active = instance.active[:, rules.cache[_rule_clauses]]
         self.violation = np.zeros(active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
@@ -126,7 +141,7 @@ class RelaxedBatch:
         self.jacobian = None
         if settings.linearise:
             self.jacobian = RelaxedJacobian(rules, layouts, self.number, instance, yhat, self.start)
-        solvers = dict.fromkeys((backend.name, "highs", "milp"))
+        solvers = dict.fromkeys((name, "highs", "milp"))
         self.answer = Answer.passed(request, active, *solvers)
         self.answer = self.answer.replace(linearisation=self.jacobian)
         self.answer = self.answer.noting(layout=self.number)
@@ -175,7 +190,7 @@ class RelaxedBatch:
         self.judge(samples[solved], TOLERANCES.satisfied)
 
     def _finished_by(self, solver: str, samples: Array) -> None:
-        name = self.backend.name if solver == _OWN else solver
+        name = self.name if solver == _OWN else solver
         self.answer.solver[samples] = self.answer.solvers.index(name)
 
     def _solver_of(self, number: int) -> str | None:
@@ -185,8 +200,8 @@ class RelaxedBatch:
         """
         if self.layouts.contradictory[number]:
             return None
-        if self.backend.solver != _OWN:
-            return self.backend.solver
+        if self.solver != _OWN:
+            return self.solver
         known = self.layouts.small
         if number not in known:
             known[number] = self._engine.accepts(self.layouts.listed[number])
@@ -239,7 +254,7 @@ class RelaxedBatch:
         outcome = np.zeros(len(samples), dtype=np.int8)
         cache = self.rules.cache[_written_out]
         # Who names a solver gets the program that the Pyomo chain writes.
-        compact = self.backend.solver == _OWN
+        compact = self.solver == _OWN
 
         def work(job: tuple[int, Array]) -> None:
             number, own = job
