@@ -58,7 +58,9 @@ def arrays(rules: Any, x: np.ndarray, yhat: np.ndarray) -> Iterator[tuple[str, n
     options = SearchOptions(np.ones(yhat.shape[1]), threads=1)
     yield "components", np.array(len(engine.components))
     for component in engine.components:
-        yield from component.prepared._asdict().items()
+        prepared = component.prepared._asdict()
+        assert prepared.pop("curves") is None  # the program knows linear rows
+        yield from prepared.items()
         yield from component.logic._asdict().items()
         yield "size", np.array(len(yhat))
         yield "active", activity_of(component, instance.active)

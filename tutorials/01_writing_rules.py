@@ -240,7 +240,7 @@ def fresh():
 
 
 # %% [markdown]
-# A product of outputs is not linear, and only linear rows have an exact hull. A condition on an
+# A product of outputs is not convex, and only convex rows have an exact hull. A condition on an
 # output is not a condition on the input.
 
 

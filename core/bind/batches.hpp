@@ -20,7 +20,7 @@ inline Batch batch_of(const Component& component, const Bools& active, const Coe
     expect(varying.extent(0) == size && varying.extent(1) == Index(rows.varying.size()) &&
                (varying.extent(1) == 0 || varying.extent(2) == rows.columns()),
            "varying: (batch, varying rows, columns)");
-    expect(bound.extent(0) == size && bound.extent(1) == rows.count(), "bound: (batch, rows)");
+    expect(bound.extent(0) == size && bound.extent(1) == rows.given(), "bound: (batch, rows)");
     expect(yhat.extent(1) == rows.outputs && weights.extent(0) == rows.outputs, "yhat: (batch, outputs); weights: (outputs,)");
     return {active, varying, bound, yhat, weights};
 }
@@ -49,12 +49,5 @@ struct AnswerArrays {
         return {z, distance, bound, status, assignment, nodes};
     }
 };
-
-// Whether all samples have a point that is proved nearest.
-inline bool all_proved(const Answers& answers) {
-    for (const auto status : answers.status)
-        if (status != std::int8_t(Status::solved) && status != std::int8_t(Status::accepted)) return false;
-    return true;
-}
 
 }  // namespace gdpnet::bind

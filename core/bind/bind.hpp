@@ -11,6 +11,7 @@ void bind_checks(nanobind::module_& module);
 void bind_component(nanobind::module_& module);
 void bind_tape(nanobind::module_& module);
 void bind_exact(nanobind::module_& module);
+void bind_found(nanobind::module_& module);
 void bind_quadratic(nanobind::module_& module);
 void bind_extended(nanobind::module_& module);
 void bind_band(nanobind::module_& module);

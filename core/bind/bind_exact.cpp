@@ -76,7 +76,7 @@ void vjp_vertex(const Component& component, const Coefficients& varying, nb::han
         return array.extent(0) == size && array.extent(1) == k && (k == 0 || array.extent(2) == n);
     };
     expect(z.extent(1) == n && gradient.extent(0) == size && gradient.extent(1) == n && to_yhat.extent(0) == size &&
-               to_yhat.extent(1) <= n && to_bound.extent(0) == size && to_bound.extent(1) == rows.count() &&
+               to_yhat.extent(1) <= n && to_bound.extent(0) == size && to_bound.extent(1) == rows.given() &&
                fits(varying) && fits(to_varying),
            "vjp_vertex: arrays of the batch's size");
     nb::gil_scoped_release unlock;

@@ -67,6 +67,10 @@ void bind_extended(nb::module_& module) {
                     self.solve(batch, tolerance, {threads, chosen}, call, output, bases);
                 });
             },
+            nb::arg("layout"), nb::arg("bound"), nb::arg("varying"), nb::arg("start"), nb::arg("weights"),
+            nb::arg("tolerance"), nb::arg("threads"), nb::arg("chosen"), nb::arg("y"), nb::arg("value"),
+            nb::arg("outcome"), nb::arg("weight"), nb::arg("product"), nb::arg("state"), nb::arg("rank"),
+            nb::arg("size"), nb::arg("column"), nb::arg("row"), nb::arg("basis_value"),
             "Solves a batch: `layout, bound, varying, start, weights` are what is solved, then come the tolerance for "
             "`product`, threads and whether they were chosen; the rest is written to.")
         .def(
@@ -84,6 +88,10 @@ void bind_extended(nb::module_& module) {
                     self.vjp(batch, {threads, chosen}, call, outcome, bases, gradient, found);
                 });
             },
+            nb::arg("layout"), nb::arg("bound"), nb::arg("varying"), nb::arg("start"), nb::arg("weights"),
+            nb::arg("threads"), nb::arg("chosen"), nb::arg("outcome"), nb::arg("state"), nb::arg("rank"),
+            nb::arg("size"), nb::arg("column"), nb::arg("row"), nb::arg("basis_value"), nb::arg("gradient"),
+            nb::arg("to_start"), nb::arg("to_bound"), nb::arg("to_varying"),
             "Adds to the last three arrays the gradients of a loss from `gradient`, that with respect to y.");
 }
 

@@ -2,6 +2,7 @@
 #include "bind/bind.hpp"
 #include "bind/classes.hpp"
 #include "bind/calls.hpp"
+#include "gdpnet/curved_face.hpp"
 #include "gdpnet/euclidean_search.hpp"
 #include "gdpnet/face.hpp"
 #include "gdpnet/least_norm.hpp"
@@ -74,7 +75,7 @@ void vjp_face(const Component& component, bool kinks, const Coefficients& varyin
     const Index size = z.extent(0), n = rows.columns(), k = Index(rows.varying.size());
     const auto is = [&](const auto& array, Index width) { return array.extent(0) == size && array.extent(1) == width; };
     const auto varies = [&](const auto& array) { return is(array, k) && (k == 0 || array.extent(2) == n); };
-    expect(is(z, n) && is(gradient, n) && is(bound, rows.count()) && is(to_bound, rows.count()) &&
+    expect(is(z, n) && is(gradient, n) && is(bound, rows.given()) && is(to_bound, rows.given()) &&
                is(yhat, rows.outputs) && is(to_yhat, rows.outputs) && is(assignment, component.logic.booleans()) &&
                weights.extent(0) == rows.outputs && varies(varying) && varies(to_varying),
            "vjp_face: arrays of the batch's size");
@@ -84,9 +85,15 @@ void vjp_face(const Component& component, bool kinks, const Coefficients& varyin
     const Matrix<double> gradients = gradient, to_yhats = to_yhat, to_bounds = to_bound;
     const Tensor<double> to_varyings = to_varying;
     nb::gil_scoped_release unlock;
-    Face face(component, kinks);
-    for (Index s = 0; s < size; ++s)
-        face.vjp(batch[s], assignments[s], points[s], gradients[s], to_yhats[s], to_bounds[s], to_varyings[s]);
+    const auto each = [&](auto face) {
+        for (Index s = 0; s < size; ++s)
+            face.vjp(batch[s], assignments[s], points[s], gradients[s], to_yhats[s], to_bounds[s], to_varyings[s]);
+    };
+    if (rows.curves.none()) {
+        each(Face(component, kinks));
+    } else {
+        each(CurvedFace(component, kinks));
+    }
 }
 
 }  // namespace

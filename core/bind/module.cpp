@@ -13,6 +13,7 @@ NB_MODULE(_native, module) {
     bind_tape(module);
     bind_judge(module);
     bind_exact(module);
+    bind_found(module);
     bind_quadratic(module);
     bind_extended(module);
     bind_band(module);

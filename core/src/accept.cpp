@@ -2,10 +2,15 @@
 
 #include <cmath>
 
+#include "gdpnet/curves.hpp"
+
 namespace gdpnet {
 
-bool accepts(const Sample& sample, const Assignment& assignment, Vector<const double> yhat, double tolerance,
-             Vector<Truth> truth) {
+namespace {
+
+template <class RowHolds>
+bool accepts_by(RowHolds row_holds, const Assignment& assignment, Vector<const double> yhat, double tolerance,
+                Vector<Truth> truth) {
     const Rows& rows = assignment.rows;
     const Logic& logic = assignment.logic;
     for (Index j = 0; j < Index(yhat.size()); ++j) {
@@ -14,9 +19,6 @@ bool accepts(const Sample& sample, const Assignment& assignment, Vector<const do
         if (x - upper > tolerance * std::max(1.0, std::abs(upper))) return false;
         if (rows.integer[j] && x != std::nearbyint(x)) return false;
     }
-    const auto row_holds = [&](Index i) {
-        return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
-    };
     for (Index i : rows.global_rows)
         if (!row_holds(i)) return false;
     const auto some_disjunct_holds = [&](Index c, Truth* mark) {
@@ -31,6 +33,19 @@ bool accepts(const Sample& sample, const Assignment& assignment, Vector<const do
     for (Index c = 0; c < logic.clauses(); ++c)
         if (asked(c)) some_disjunct_holds(c, truth.data());
     return true;
+}
+
+}  // namespace
+
+bool accepts(const Sample& sample, const Assignment& assignment, Vector<const double> yhat, double tolerance,
+             Vector<Truth> truth) {
+    if (!sample.rows.curves.none())
+        return accepts_by([&](Index i) { return holds_within(sample, i, yhat.data(), tolerance); }, assignment, yhat,
+                          tolerance, truth);
+    const auto row_holds = [&](Index i) {
+        return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
+    };
+    return accepts_by(row_holds, assignment, yhat, tolerance, truth);
 }
 
 }  // namespace gdpnet

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "gdpnet/tolerances.hpp"
 
 namespace gdpnet::band {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Up to which weight `margin + weight * change` is positive.
 double keeps_sign(double margin, double change, double eps) {

@@ -2,17 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "gdpnet/tolerances.hpp"
 
 namespace gdpnet::band {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 Pieces::Pieces(const Component& component)
     : component_(component),

@@ -6,12 +6,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Euclidean::Euclidean(EuclideanNode& node, Assignment& assignment)
     : best(std::size_t(node.q.n)),
       best_state(assignment.state.size(), 0),

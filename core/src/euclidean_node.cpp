@@ -6,14 +6,23 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double power_of_two_near(double value) { return std::ldexp(1.0, int(std::nearbyint(std::log2(value)))); }
 
 }  // namespace
 
-EuclideanNode::EuclideanNode(const Sample& sample)
-    : QuadraticNode(sample.rows), sample_(sample), yhat_(sample.rows.outputs), weight_(sample.rows.outputs), violation_(sample.rows.equality.size()) {
+EuclideanNode::EuclideanNode(Sample& sample)
+    : QuadraticNode(sample.rows),
+      sample_(sample),
+      cuts_(sample.rows),
+      polish_(sample.rows),
+      bent_(sample.rows),
+      push_(sample.rows.curves.row.size() * sample.rows.lower.size()),
+      tangent_(sample.rows.lower.size()),
+      polished_(sample.rows.lower.size()),
+      presses_(sample.rows.curves.row.size(), 0),
+      yhat_(sample.rows.outputs),
+      weight_(sample.rows.outputs),
+      violation_(sample.rows.equality.size()) {
     q.price = 0.0;
     q.rounding = kTermRounding;
     std::fill(q.kinked.begin(), q.kinked.end(), std::uint8_t(0));
@@ -25,6 +34,10 @@ bool EuclideanNode::begin(Vector<const double> yhat, Vector<const double> weight
     for (Index i : rows.varying)
         for (Index e = q.start[i]; e < q.start[i + 1]; ++e) units.coefficient[e] = sample_.entry[e].coefficient;
     for (Index i = 0; i < q.m; ++i) units.rhs[i] = sample_.row[i].rhs;
+    cuts_.begin();
+    go_back(Bends::Mark());
+    farthest_ = farthest();
+    std::fill(polished_.begin(), polished_.end(), std::numeric_limits<double>::quiet_NaN());
     choose_units();
     units.convert_rows(q);
     touch();
@@ -83,6 +96,10 @@ void EuclideanNode::choose_auxiliary_units() {
 }
 
 bool EuclideanNode::enforce(Index code) {
+    if (rows.curved(q.row_of(code))) {
+        enforce_curved(rows.curves.place[code]);
+        return true;
+    }
     const Index i = q.row_of(code), first = q.start[i], entries = q.start[i + 1] - first;
     if (entries > 1) return QuadraticNode::enforce(code);
     const bool negated = code >= q.m, equality = q.equality[i];
@@ -148,7 +165,7 @@ Outcome EuclideanNode::solve(double cutoff, double& curvature) {
     bool restarted = false;
     double last = 0.0;  // squared way of the last move of the centres, 0 where there is none to compare with
     for (int round = 0; round < kCentres; ++round) {
-        const Outcome outcome = q.minimise(cutoff);
+        const Outcome outcome = minimise(cutoff);
         if (outcome == Outcome::trouble && !restarted) {
             restarted = true;
             last = 0.0;
@@ -198,6 +215,7 @@ double EuclideanNode::value() const {
 Gain EuclideanNode::look_ahead(Index i) const {
     Gain found;
     if (row_holds(i)) return found;
+    if (rows.curved(i)) return look_ahead_curved(i);
     double over = q.excess(i);
     const double sign = over < 0.0 ? -1.0 : 1.0;  // negative only matters for equalities
     if (q.equality[i]) over = std::abs(over);
@@ -230,7 +248,7 @@ bool EuclideanNode::verify() const {
         const double over = sample_.excess(i, units.z.data());
         if (!((code >= q.m ? -over : q.equality[i] ? std::abs(over) : over) <= 2.0 * sample_.row[i].tolerance)) return false;
     }
-    return true;
+    return curved_rows_hold(2.0);
 }
 
 bool EuclideanNode::whole() const {

@@ -4,12 +4,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 void EuclideanSearch::project(const Batch& batch, const Limits& limits, const Answers& answers, Threads threads,
                               Call& call) {
     over_samples(batch.size(), threads, call, [&](Watch& watch, Index first, Index last) {

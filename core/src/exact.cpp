@@ -7,8 +7,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Columns that are where the prediction is.
 void pass_through(const Dictionaries& dictionaries, Index s) {
     for (Index j = 0; j < dictionaries.column_state.width; ++j) {
@@ -21,6 +19,12 @@ void pass_through(const Dictionaries& dictionaries, Index s) {
 }
 
 }  // namespace
+
+bool all_proved(const Answers& answers) {
+    for (const auto status : answers.status)
+        if (status != std::int8_t(Status::solved) && status != std::int8_t(Status::accepted)) return false;
+    return true;
+}
 
 void Search::project(const Batch& batch, const Limits& limits, const Answers& answers, const Dictionaries* dictionaries,
                      Threads threads, Call& call) {
@@ -135,6 +139,7 @@ void Search::read_dictionary(const Workspace& work, Index s, const Dictionaries&
     for (Index p = 0; p < n; ++p) {
         const Index code = best.nonbasic[p] - n;
         if (code < 0) continue;
+        if (code < m && code >= rows.given()) continue;  // a cut, which no caller knows; see CurvedFace
         const Index i = row_of(code);
         dictionaries.tight_rows(s, count) = i;
         dictionaries.multipliers(s, count) = (code < m ? 1.0 : -1.0) * best.reduced[p] * work.sample.scale[i];

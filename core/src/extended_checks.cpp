@@ -1,7 +1,6 @@
 // What a basis says, checked by the rows themselves.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "gdpnet/extended/simplex.hpp"
 #include "gdpnet/tolerances.hpp"
@@ -9,8 +8,6 @@
 namespace gdpnet::extended {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void add_row(const SparseRows& rows, Index i, double factor, double* sum) {
     for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e) sum[rows.column[e]] += factor * rows.coefficient[e];

@@ -1,17 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "gdpnet/extended/dictionary.hpp"
 #include "gdpnet/tolerances.hpp"
 
 namespace gdpnet::extended {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 SparseRows::SparseRows(Index rows, Index entries)
     : start(rows + 1), column(entries), coefficient(entries), rhs(rows), tolerance(rows), equality(rows) {

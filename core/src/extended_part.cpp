@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace gdpnet::extended {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whether the rows of a product hold at z, measured from the prediction.
 bool product_holds(const Part& part, const Workspace& work, Index product, const double* z) {

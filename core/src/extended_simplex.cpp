@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "gdpnet/tolerances.hpp"
 
 namespace gdpnet::extended {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What leaves the basis.
 struct Leaving {

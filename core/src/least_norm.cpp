@@ -6,8 +6,6 @@ namespace gdpnet {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // The largest cost rate by which a centre holds its auxiliary back, beyond rounding.
 double pull_of_centres(const Quadratic& q) {
     double pull = 0.0, size = q.price;

@@ -2,15 +2,8 @@
 #include "gdpnet/linear.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace gdpnet {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 LinearState::LinearState(Index n) : numbers_(std::size_t(5 * n)), slots_(std::size_t(5 * n)) {
     const auto numbers = [&](Index line) { return Vector<double>(numbers_.data() + line * n, std::size_t(n)); };
@@ -42,13 +35,23 @@ Linear::Linear(Sample& sample)
       kink(std::size_t(n)),
       weight(std::size_t(n)),
       tableau(n, n),
+      curved(!sample.rows.curves.none()),
       enforced_(std::size_t(2 * m)),
       flag_(std::size_t(2 * m), 0),
       with_tableau_(std::max(Index(2), Index(kTableaus / (8.0 * double(std::max(n, Index(1)) * std::max(n, Index(1))))))),
       alpha_(std::size_t(n)),
       candidates_(std::size_t(n)),
       charges_(std::size_t(2 * n)),
-      factor_(n, 2 * n + 1) {}
+      factor_(n, 2 * n + 1),
+      cuts_(sample.rows),
+      polish_(sample.rows),
+      bent_(sample.rows) {
+    if (!curved) return;
+    for (auto* values : {&point_, &last_, &tangent_}) values->resize(std::size_t(n));
+    push_.resize(std::size_t(n * sample.rows.curves.count()));
+    presses_.assign(std::size_t(sample.rows.curves.count()), 0);
+    pinned_.assign(std::size_t(n), 0);
+}
 
 void Linear::start(Vector<const double> from, Vector<const double> to, Vector<const double> yhat,
                    Vector<const double> weights) {
@@ -56,6 +59,10 @@ void Linear::start(Vector<const double> from, Vector<const double> to, Vector<co
     basics = 0;
     listed = 0;
     age = 0;
+    if (curved) {
+        cuts_.begin();
+        bent_.back_to(0);
+    }
     for (Index j = 0; j < n; ++j) {
         const double lo = from[j], up = to[j];
         if (j < Index(yhat.size())) {
@@ -135,6 +142,7 @@ bool Linear::tighten(Index j, double bound, Side side, Slot source) {
 bool Linear::enforce(Index code) {
     const bool negated = code >= m;
     const Index i = negated ? code - m : code;
+    if (curved && sample.rows.curves.place[i] >= 0) return enforce_curved(sample.rows.curves.place[i]);
     const Sample::Row& row = sample.row[i];
     const Slot entries = row.last - row.first;
     if (entries > 1) {
@@ -173,6 +181,10 @@ void Linear::save(Index level) {
     while (level >= Index(levels_.size())) levels_.emplace_back(n);
     Level& kept = levels_[level];
     kept.state.copy(*this);
+    if (curved) {
+        bends_.resize(levels_.size());
+        bends_[level] = {bent_.count(), cuts_.now()};
+    }
     if (level >= with_tableau_) return;
     const std::size_t used = std::size_t(basics * n);
     if (kept.tableau.size() < used) kept.tableau.resize(std::max(used, std::min(2 * used, std::size_t(n * n))));
@@ -192,6 +204,7 @@ void Linear::restore(Index level) {
     } else if (!refactor()) {
         reset();
     }
+    if (curved) go_back(bends_[level]);
 }
 
 double Linear::dual_objective() const {

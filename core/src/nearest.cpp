@@ -4,12 +4,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Nearest::Nearest(Linear& node, Assignment& assignment)
     : best(node.n),
       best_state(assignment.state.size(), 0),
@@ -44,8 +38,8 @@ Verdict Nearest::settle(const Effort&) {
                 return Verdict::trouble;
             case Finding::leaf:
                 // Judged at a point that no earlier step has worn.
-                if (node_.refactor() && node_.verify()) {
-                    if (node_.distance() < cutoff_) keep();
+                if (node_.curved ? node_.verify_curved() : node_.refactor() && node_.verify()) {
+                    if (distance_of_node() < cutoff_) keep();
                     return Verdict::closed;
                 }
                 if (attempt > 0) node_.reset();
@@ -56,7 +50,7 @@ Verdict Nearest::settle(const Effort&) {
 
 void Nearest::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
-        open_split(frame, children, column_, node_.value[column_], node_.dual_objective());
+        open_split(frame, children, column_, node_.point()[column_], node_.dual_objective());
         return;
     }
     open_clause(frame, children, assignment_.logic, branching_, cutoff_);
@@ -84,9 +78,15 @@ Nearest::Finding Nearest::look() {
     }
 }
 
-// Lists the broken clauses; one with a single literal left has that chosen.
 Nearest::Finding Nearest::look_at_clauses(bool& forced) {
-    const auto row_holds = [&sample = node_.sample, z = node_.value.data()](Index i) { return sample.holds(i, z); };
+    if (node_.curved) return look_at_clauses_by([this](Index i) { return node_.holds(i); }, forced);
+    return look_at_clauses_by(
+        [&sample = node_.sample, z = node_.value.data()](Index i) { return sample.holds(i, z); }, forced);
+}
+
+// Lists the broken clauses; one with a single literal left has that chosen.
+template <class RowHolds>
+Nearest::Finding Nearest::look_at_clauses_by(RowHolds row_holds, bool& forced) {
     const Index clauses = assignment_.logic.clauses();
     branching_.clear();
     for (Index c = 0; c < clauses; ++c) {
@@ -132,6 +132,11 @@ Gain Nearest::literal_gain(Index literal) {
     Gain found;
     for (Index e = start[k]; e < start[k + 1]; ++e) {
         const Index i = listed[e];
+        if (node_.curved && node_.sample.rows.curved(i)) {
+            const Gain ahead = node_.look_ahead_curved(i);
+            if (ahead.gain > found.gain) found = ahead;
+            continue;
+        }
         const Sample::Row& row = node_.sample.row[i];
         const double excess = node_.sample.excess(i, node_.value.data());
         const double size = row.equality ? std::abs(excess) : excess;
@@ -146,9 +151,9 @@ Gain Nearest::literal_gain(Index literal) {
 bool Nearest::whole() const {
     for (Index j = 0; j < node_.n; ++j) {
         if (!assignment_.rows.integer[j]) continue;
-        // A column on one of its breakpoints is that number to the last digit.
-        const double allowed = node_.place[j] >= 0 ? whole_slack(node_.value[j]) : 0.0;
-        if (std::abs(node_.value[j] - std::nearbyint(node_.value[j])) > allowed) return false;
+        // A column on one of its breakpoints is that number to the last digit; what a curve determines is not rounded.
+        const double x = node_.point()[j], allowed = node_.place[j] >= 0 && !node_.curved ? whole_slack(x) : 0.0;
+        if (std::abs(x - std::nearbyint(x)) > allowed) return false;
     }
     return true;
 }
@@ -158,7 +163,7 @@ Index Nearest::most_fractional() const {
     Index column = 0;
     for (Index j = 0; j < node_.n; ++j) {
         if (!assignment_.rows.integer[j]) continue;
-        const double away = std::abs(node_.value[j] - std::nearbyint(node_.value[j]));
+        const double x = node_.point()[j], away = std::abs(x - std::nearbyint(x));
         if (away > worst) {
             worst = away;
             column = j;
@@ -168,10 +173,15 @@ Index Nearest::most_fractional() const {
 }
 
 void Nearest::keep() {
-    distance = node_.distance();
+    distance = distance_of_node();
     cutoff_ = distance - kImprovement * std::max(1.0, distance);
     best.copy(node_);
-    assignment_.record([this](Index i) { return node_.holds(i); }, best_state);
+    if (node_.curved) std::copy_n(node_.point(), node_.n, best.value.begin());
+    if (node_.curved) {
+        assignment_.record([this](Index i) { return node_.holds(i); }, best_state);
+    } else {
+        assignment_.record([this](Index i) { return node_.sample.holds(i, node_.value.data()); }, best_state);
+    }
 }
 
 }  // namespace gdpnet

@@ -7,12 +7,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Quadratic::Quadratic(const Rows& rows)
     : n(rows.columns()),
       m(rows.count()),
@@ -175,6 +169,12 @@ bool Quadratic::activate(Index code, double oriented, double value) {
     mark[code] |= kActive;
     active_count = k + 1;
     return true;
+}
+
+void Quadratic::release() {
+    for (Index k = 0; k < active_count; ++k) mark[active[k]] &= std::uint8_t(~kActive);
+    active_count = 0;
+    factored_ = 0;
 }
 
 void Quadratic::deactivate(Index k) {

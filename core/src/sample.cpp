@@ -18,10 +18,19 @@ void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
         largest[i] = most;
         for (Slot e = row[i].first; e < row[i].last; ++e) entry[e].coefficient = varying(v, entry[e].column) * factor;
     }
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (std::size_t i = 0; i < bound.size(); ++i) {
         row[i].rhs = bound[i] * scale[i];
         row[i].tolerance = kFeasibility * std::max(1.0, std::abs(row[i].rhs));
     }
+    for (Index i : rows.curves.row) unscale(i, bound[i]);
+}
+
+// Curved rows are measured in the user's units: curves are not scaled.
+void Sample::unscale(Index i, double bound) {
+    for (Slot e = row[i].first; e < row[i].last; ++e) entry[e].coefficient /= scale[i];
+    scale[i] = 1.0;
+    row[i].rhs = bound;
+    row[i].tolerance = kFeasibility * std::max({1.0, std::abs(bound), largest[i]});
 }
 
 void Sample::allow_rounding(Vector<const double> yhat, double lost) {

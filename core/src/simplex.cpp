@@ -3,17 +3,10 @@
 // A step takes the most violated row or basic column out of the basis and lets a nonbasic quantity in. The ratio
 // test passes kinks and bounds (long step), allows a small dual infeasibility for a larger pivot (Harris) and falls
 // back to Bland's rule when the objective stalls.
-#include <limits>
 
 #include "gdpnet/linear.hpp"
 
 namespace gdpnet {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 // Writes how the slack of a row changes with each nonbasic quantity.
 void Linear::slack_line(Index code) {
@@ -328,7 +321,7 @@ Outcome Linear::dual_simplex(double cutoff) {
     return Outcome::trouble;
 }
 
-Outcome Linear::solve(double cutoff) {
+Outcome Linear::solve_linear(double cutoff) {
     effort_ += long(8 * n + 4 * listed + 50);
     const Outcome outcome = dual_simplex(cutoff);
     if (outcome != Outcome::trouble) return outcome;

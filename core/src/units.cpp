@@ -37,22 +37,24 @@ void Units::load_rows(const Quadratic& q, const Rows& rows, Matrix<const double>
 }
 
 void Units::convert_rows(Quadratic& q) const {
-    for (Index i = 0; i < q.m; ++i) {
-        double largest = 0.0, size = std::max(1.0, std::abs(rhs[i])), right = rhs[i];
-        for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
-            const Index j = q.column[e];
-            q.coefficient[e] = coefficient[e] * unit[j];
-            const double shift = coefficient[e] * origin[j];
-            largest = std::max(largest, std::abs(q.coefficient[e]));
-            size = std::max(size, std::abs(shift));
-            right -= shift;
-        }
-        const double factor = largest > 0.0 ? 1.0 / largest : 1.0;
-        for (Index e = q.start[i]; e < q.start[i + 1]; ++e) q.coefficient[e] *= factor;
-        q.rhs[i] = right * factor;
-        q.tolerance[i] = std::max(1e-13, 1e-12 * size * factor);
-        q.forgiven[i] = std::max(1e-11, kFeasibility * size * factor);
+    for (Index i = 0; i < q.m; ++i) convert_row(q, i);
+}
+
+void Units::convert_row(Quadratic& q, Index i) const {
+    double largest = 0.0, size = std::max(1.0, std::abs(rhs[i])), right = rhs[i];
+    for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
+        const Index j = q.column[e];
+        q.coefficient[e] = coefficient[e] * unit[j];
+        const double shift = coefficient[e] * origin[j];
+        largest = std::max(largest, std::abs(q.coefficient[e]));
+        size = std::max(size, std::abs(shift));
+        right -= shift;
     }
+    const double factor = largest > 0.0 ? 1.0 / largest : 1.0;
+    for (Index e = q.start[i]; e < q.start[i + 1]; ++e) q.coefficient[e] *= factor;
+    q.rhs[i] = right * factor;
+    q.tolerance[i] = std::max(1e-13, 1e-12 * size * factor);
+    q.forgiven[i] = std::max(1e-11, kFeasibility * size * factor);
 }
 
 void Units::convert_bounds(Quadratic& q) const {

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <memory>
 
@@ -21,7 +20,6 @@ using namespace gdpnet;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-7;  // far below what whole numbers of this size can differ by, far above rounding
 
 class Bytes {

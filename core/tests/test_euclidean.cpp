@@ -9,7 +9,6 @@ using namespace gdpnet;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Row = std::vector<double>;
 
 // Rules given by disjuncts of rows `a z <= b`, over a box; the first `outputs` columns have a cost.

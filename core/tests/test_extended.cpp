@@ -9,8 +9,6 @@ using namespace gdpnet::extended;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 SparseRows rows_of(const std::vector<std::vector<double>>& dense, const std::vector<double>& rhs) {
     SparseRows rows(Index(dense.size()), Index(dense.size() * dense[0].size()));
     Small at = 0;

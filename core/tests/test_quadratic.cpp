@@ -9,7 +9,6 @@ using namespace gdpnet;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Column = Quadratic::Column;
 using Outcome = Quadratic::Outcome;
 

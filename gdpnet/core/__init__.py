@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from gdpnet.core._native import Extended as Extended
     from gdpnet.core._native import ExtendedSources as ExtendedSources
     from gdpnet.core._native import ExtendedTables as ExtendedTables
+    from gdpnet.core._native import Found as Found
     from gdpnet.core._native import Judge as Judge
     from gdpnet.core._native import LeastNorm as LeastNorm
     from gdpnet.core._native import Logic as Logic
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from gdpnet.core._native import all_finite as all_finite
     from gdpnet.core._native import cpu_variant as cpu_variant
     from gdpnet.core._native import cpu_variants as cpu_variants
+    from gdpnet.core._native import find_nearest as find_nearest
     from gdpnet.core._native import use_cpu_variant as use_cpu_variant
     from gdpnet.core._native import vjp_face as vjp_face
     from gdpnet.core._native import vjp_vertex as vjp_vertex

@@ -22,7 +22,7 @@ def all_finite(array: numpy.typing.NDArray) -> bool:
 class Rows:
     """Rows of a component, scaled by powers of two; see component.hpp."""
 
-    def __init__(self, outputs: int, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, integer: numpy.typing.NDArray, start: numpy.typing.NDArray, column: numpy.typing.NDArray, coefficient: numpy.typing.NDArray, largest: numpy.typing.NDArray, scale: numpy.typing.NDArray, equality: numpy.typing.NDArray, varying: numpy.typing.NDArray, global_rows: numpy.typing.NDArray, plain: bool) -> None: ...
+    def __init__(self, outputs: int, lower: numpy.typing.NDArray, upper: numpy.typing.NDArray, integer: numpy.typing.NDArray, start: numpy.typing.NDArray, column: numpy.typing.NDArray, coefficient: numpy.typing.NDArray, largest: numpy.typing.NDArray, scale: numpy.typing.NDArray, equality: numpy.typing.NDArray, varying: numpy.typing.NDArray, global_rows: numpy.typing.NDArray, plain: bool, curves: object | None) -> None: ...
 
     def __copy__(self) -> object: ...
 
@@ -108,6 +108,34 @@ def vjp_vertex(component: Component, varying: numpy.typing.NDArray, detail: obje
     Gradients of projections, from their final dictionaries; see vertex.hpp.
     """
 
+class Found:
+    """A batch and what was found; see found.hpp."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether all samples have a point that is proved nearest."""
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the final dictionaries were kept."""
+
+    def instance(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of an `Instance`."""
+
+    def answers(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of an `Output` but for its points."""
+
+    def dictionaries(self) -> tuple[numpy.typing.NDArray, ...]:
+        """The arrays of a `Detail`."""
+
+    def vjp(self, component: Component, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
+        """As `vjp_vertex`, from its own dictionaries."""
+
+def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None:
+    """
+    Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
+    """
+
 class LeastNorm:
     """
     Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.
@@ -174,12 +202,12 @@ class Extended:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def solve(self, arg0: numpy.typing.NDArray, arg1: numpy.typing.NDArray, arg2: numpy.typing.NDArray, arg3: numpy.typing.NDArray, arg4: numpy.typing.NDArray, arg5: float, arg6: int, arg7: bool, arg8: numpy.typing.NDArray, arg9: numpy.typing.NDArray, arg10: numpy.typing.NDArray, arg11: numpy.typing.NDArray, arg12: numpy.typing.NDArray, arg13: numpy.typing.NDArray, arg14: numpy.typing.NDArray, arg15: numpy.typing.NDArray, arg16: numpy.typing.NDArray, arg17: numpy.typing.NDArray, arg18: numpy.typing.NDArray, /) -> None:
+    def solve(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, tolerance: float, threads: int, chosen: bool, y: numpy.typing.NDArray, value: numpy.typing.NDArray, outcome: numpy.typing.NDArray, weight: numpy.typing.NDArray, product: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray) -> None:
         """
         Solves a batch: `layout, bound, varying, start, weights` are what is solved, then come the tolerance for `product`, threads and whether they were chosen; the rest is written to.
         """
 
-    def vjp(self, arg0: numpy.typing.NDArray, arg1: numpy.typing.NDArray, arg2: numpy.typing.NDArray, arg3: numpy.typing.NDArray, arg4: numpy.typing.NDArray, arg5: int, arg6: bool, arg7: numpy.typing.NDArray, arg8: numpy.typing.NDArray, arg9: numpy.typing.NDArray, arg10: numpy.typing.NDArray, arg11: numpy.typing.NDArray, arg12: numpy.typing.NDArray, arg13: numpy.typing.NDArray, arg14: numpy.typing.NDArray, arg15: numpy.typing.NDArray, arg16: numpy.typing.NDArray, arg17: numpy.typing.NDArray, /) -> None:
+    def vjp(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, threads: int, chosen: bool, outcome: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_start: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
         """
         Adds to the last three arrays the gradients of a loss from `gradient`, that with respect to y.
         """

@@ -14,8 +14,9 @@ import numpy as np
 from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
+from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
@@ -23,8 +24,6 @@ from gdpnet.solve.status import Status
 
 _PASSED = np.zeros(len(Status), dtype=bool)  # by status: y is the prediction, or breaks rules
 _PASSED[[Status.SATISFIED, Status.CONFLICT, Status.UNSOLVED]] = True
-_USUAL = np.zeros(len(Status), dtype=bool)  # by status: nothing to look at more closely
-_USUAL[[Status.SATISFIED, Status.PROJECTED]] = True
 
 
 class Sensitivity(ABC):
@@ -55,6 +54,9 @@ class Sensitivity(ABC):
 
     def refuse_norm(self, norm: str) -> None:  # noqa: B027
         """Raise where it cannot be had of projections in a norm; most do not ask."""
+
+    def refuse_rows(self, rules: Rules) -> None:  # noqa: B027
+        """Raise where it does not know a kind of row; most do not ask."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,10 @@ class QP(Sensitivity):
     `info.capped` tells. For CNF and partial DNF it is that of all products of the clusters.
     Distances count in units of the heaviest output's weight.
 
+    With norm="l2" the term stands on the weights of the products alone, since the square is curved
+    in everything else: y is a mean of the nearest points of the products whose squared distance is
+    within eps of the least.
+
     Args:
         eps: size of the quadratic term.
         cap: most products of a sample.
@@ -129,13 +135,9 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
-    def refuse_norm(self, norm: str) -> None:
-        """Raise where the norm is another: the regularised program is that of l1."""
-        if norm != "l1":
-            raise InputError(
-                f"gradient: {self!r} is known for norm='l1' only, got norm={norm!r}. Use "
-                "gradient='vertex', 'auto' or 'straight_through'."
-            )
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where rows are not linear: the regularised program is one of linear rows."""
+        refuse_curved(rules, f"gradient: {self!r}")
 
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
@@ -143,6 +145,14 @@ class QP(Sensitivity):
         from gdpnet.derivative.qp.layouts import RelaxedQPs
 
         found, settings = answer.linearisation, request.settings
+        if isinstance(found, ConicLinearisation):
+            from gdpnet.derivative.qp.conic import ConicQPs
+
+            return ConicQPs(found, float(self.eps))
+        if settings.norm == "l2":
+            from gdpnet.derivative.qp.squares import SquareQPs
+
+            return SquareQPs(request, answer, float(self.eps), self.cap)
         if isinstance(found, RelaxedJacobian):
             return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
         if not isinstance(found, ExactLinearisation):
@@ -216,6 +226,11 @@ class Mixed(Sensitivity):
         """Raise where one of the two cannot be had."""
         self.first.refuse_norm(norm)
         self.second.refuse_norm(norm)
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where one of the two does not know a kind of row."""
+        self.first.refuse_rows(rules)
+        self.second.refuse_rows(rules)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""
@@ -304,7 +319,7 @@ class Derivative:
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         answer, backward = self.answer, self.backward
-        if backward.complete and _USUAL.take(answer.status).all():
+        if backward.complete and answer.ordinary:
             return backward.vjp(gradient)
         identity, unusable = self.identity, answer.unusable
         passed = _PASSED[answer.status] | unusable | identity

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
@@ -41,6 +42,7 @@ class _Teller:
         batch = Batch.of_arrays(p.request.x, p.request.yhat)
         self.x, self.yhat = batch.x, p.request.yhat
         self.y = answer.y  # before it was rounded to the caller's type
+        self.columns = np.nan_to_num(answer.columns())  # auxiliaries where they are known
         self.distance = p.distance.reshape(-1).tolist()
         self.status = [Status(code) for code in answer.status.tolist()]
         self.tolerance = TOLERANCES.of(p.origin.dtype)
@@ -116,11 +118,19 @@ class _Teller:
             yield row, TightRow(data.rows[row].name, text, rate, excess)
 
     def _row(self, i: int, row: int) -> tuple[np.ndarray, float]:
-        """Coefficients and right side."""
+        """Coefficients and right side; of a convex row those of its tangent at y."""
         values = self.values
+        if self.rules.data.rows[row].curves:
+            return self._tangent(i, row)
         place = (values.varying == row).nonzero().flatten().tolist()
         a = values.coefficients[i, place[0]] if place else values.shared[row]
         return a.cpu().numpy(), float(values.bound[i, row])
+
+    def _tangent(self, i: int, row: int) -> tuple[np.ndarray, float]:
+        z = torch.from_numpy(self.columns[i : i + 1]).requires_grad_()
+        excess = (self.rules.evaluate(self.x[i : i + 1]).rows.excess(z))[0, row]
+        (slope,) = torch.autograd.grad(excess, z)
+        return slope[0].numpy(), float((slope @ z.detach().T - excess).detach())
 
     def _bounds(self, i: int, rows: list[tuple[int, TightRow]]) -> Iterator[TightRow]:
         """Bounds and whole numbers that hold an output back.

@@ -42,7 +42,8 @@ class TightRow:
         rate: distance saved for each unit by which its right side is relaxed, as long as the same
             constraints stay tight; 0 where another tight one already says as much. Negative for an
             equality whose right side would have to fall.
-        excess: left minus right side at the prediction, in the constraint's own unit; NaN where
+        excess: left minus right side at the prediction, in the constraint's own unit, of a convex
+            row that of its tangent at the output; NaN where
             auxiliaries stand in it.
     """
 

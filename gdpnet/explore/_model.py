@@ -65,6 +65,7 @@ def refuse_unsupported(data: RuleData) -> None:
         (auxiliaries, "variables that are no outputs"),
         (whole, "whole numbers"),
         (tied, "logic over indicators"),
+        ([data.rows[i].name for i in data.curved], "rows that are not linear"),
         (inner, "Python functions as conditions of nested rules"),
     ):
         if names:

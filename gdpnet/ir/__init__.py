@@ -4,7 +4,9 @@
 |---|---|
 | `data` | columns, rows with a role, booleans, clauses with a kind, rules |
 | `linear`, `atoms` | coefficients that depend on the inputs, and their evaluation |
+| `intervals` | ranges of expressions in the inputs |
 | `table` | the rows of a model as tensors |
+| `curves`, `slopes` | values of what is convex in rows, and not linear; how steep it can be |
 | `instance` | the rules at a batch of inputs, as numpy arrays |
 | `tape` | the rules' expressions as instructions of a kernel, which evaluates them |
 | `satisfaction` | residuals of disjuncts, rules and globals |

@@ -254,6 +254,24 @@ class RuleData:
     conditions: tuple[Condition, ...]
 
     @cached_property
+    def curved(self) -> tuple[int, ...]:
+        """Rows that are not linear."""
+        return tuple(i for i, row in enumerate(self.rows) if row.curves)
+
+    @cached_property
+    def arguments(self) -> frozenset[int]:
+        """Rows that are arguments of curves, and no constraints."""
+        return frozenset(i for i, row in enumerate(self.rows) if row.role is Role.ARGUMENT)
+
+    def columns_in(self, row: int) -> list[int]:
+        """Columns of a row and of the arguments of its curves, each once, in their order."""
+        found = [column for column, _ in self.rows[row].terms]
+        if self.rows[row].curves:
+            within = (i for curve in self.rows[row].curves for i in curve.arguments)
+            found = sorted({*found, *(j for i in within for j, _ in self.rows[i].terms)})
+        return found
+
+    @cached_property
     def guarded(self) -> dict[int, list[int]]:
         """Disjunctions nested in each disjunct, by its boolean."""
         below: dict[int, list[int]] = {}

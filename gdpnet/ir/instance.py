@@ -42,7 +42,7 @@ class Instance(NamedTuple):
             x: inputs, (B, p) float64, contiguous.
         """
         if core.AVAILABLE:
-            tape = rules.cache[_tape]
+            tape = rules.cache[RuleTape.of]
             if tape is not None:
                 size = len(x)
                 active = np.empty((size, tape.clauses), dtype=np.bool_)
@@ -96,9 +96,10 @@ class RuleTape:
         self.rows = len(instructions.bound)
         self.varying, self.columns = instructions.varying.shape
 
+    @staticmethod
+    def of(rules: Rules) -> RuleTape | None:
+        """That of rules, or None where there are no instructions for them."""
+        from gdpnet.ir.tape import compile_tape
 
-def _tape(rules: Rules) -> RuleTape | None:
-    from gdpnet.ir.tape import compile_tape
-
-    instructions = compile_tape(rules.data)
-    return None if instructions is None else RuleTape(instructions)
+        instructions = compile_tape(rules.data)
+        return None if instructions is None else RuleTape(instructions)

@@ -13,7 +13,7 @@ def columns_of(data: RuleData, rule: int) -> set[int]:
     return {
         column
         for row in data.rows_below(data.rules[rule].clause)
-        for column, _ in data.rows[row].terms
+        for column in data.columns_in(row)
     }
 
 
@@ -42,7 +42,7 @@ def neighbours(data: RuleData) -> np.ndarray:
 
 
 def _of(data: RuleData, row: int) -> list[tuple[str, int]]:
-    return [("column", column) for column, _ in data.rows[row].terms]
+    return [("column", column) for column in data.columns_in(row)]
 
 
 def _named(data: RuleData, rule: int) -> list[tuple[str, int]]:

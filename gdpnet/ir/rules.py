@@ -167,6 +167,22 @@ class Rules:
         )
 
 
+def refuse_curved(rules: Rules, what: str) -> None:
+    """Raise where a row is not linear, naming the first.
+
+    Args:
+        rules: the rules.
+        what: who knows linear rows only, as the beginning of a sentence.
+    """
+    curved = rules.data.curved
+    if curved:
+        more = f" (and {len(curved) - 1} more)" if len(curved) > 1 else ""
+        raise RuleError(
+            f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
+            "is convex and not linear. Use solver='exact', or write linear rows that bound it."
+        )
+
+
 def called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
     """What a condition that is a function says of inputs, `batch x p`; bool `batch`."""
     value = function(x)

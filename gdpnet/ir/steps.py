@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gdpnet.ir.data import RuleData
+from gdpnet.ir.data import Role, RuleData
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 
@@ -30,7 +30,7 @@ def smallest_row(rules: Rules) -> float:
     sizes = [
         max(abs(a.number) for a in (row.bound, *(a for _, a in row.terms)))
         for row in rules.data.rows
-        if all(a.is_number for _, a in row.terms)
+        if row.role is not Role.ARGUMENT and all(a.is_number for _, a in row.terms)
     ]
     return min([1.0, *(size for size in sizes if size > 0.0)])
 
@@ -46,6 +46,8 @@ def steps(data: RuleData) -> list[tuple[int, float]]:
         numbers = [a.number for _, a in row.terms]
         if (
             numbers
+            and not row.curves
+            and row.role is not Role.ARGUMENT
             and all(data.columns[j].integer for j, _ in row.terms)
             and all(a.is_number for _, a in row.terms)
             and all(a == round(a) and 0 < abs(a) < _LARGEST for a in numbers)

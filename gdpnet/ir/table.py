@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.atoms import Evaluator, Tree
-from gdpnet.ir.data import Row
+from gdpnet.ir.curves import Curves
+from gdpnet.ir.data import Role, Row
 from gdpnet.ir.linear import Coefficient
 
 
@@ -23,6 +24,9 @@ class RowValues:
         coefficients: coefficients of those rows, `batch x k x n`.
         bound: right sides, `batch x rows` (an expanded view where nothing depends on x).
         equality: which rows are equalities, `rows`.
+        curves: what stands in rows that are not linear; None where all are.
+        share: factor of the curves of each row, `batch x rows`; None for 1.
+        argument: which rows are arguments of curves, `rows`; None where all are linear.
     """
 
     shared: torch.Tensor
@@ -30,6 +34,9 @@ class RowValues:
     coefficients: torch.Tensor
     bound: torch.Tensor
     equality: torch.Tensor
+    curves: Curves | None = None
+    share: torch.Tensor | None = None
+    argument: torch.Tensor | None = None
 
     def scale(self) -> torch.Tensor:
         """`max(1, |b|, max|a|)` of each row, `batch x rows`: what `tol` is relative to."""
@@ -42,7 +49,7 @@ class RowValues:
         return scale
 
     def activity(self, z: torch.Tensor) -> torch.Tensor:
-        """`a z` of each row.
+        """The left side of each row: `a z`, and its curves.
 
         Args:
             z: values of the columns, `batch x n`.
@@ -54,10 +61,17 @@ class RowValues:
         if len(self.varying):
             exact = (self.coefficients @ z.unsqueeze(2)).squeeze(2)
             activity = activity.index_copy(1, self.varying, exact)
+        if self.curves is not None:
+            added = self.curves.added(activity - self.bound)
+            activity = activity + (added if self.share is None else added * self.share)
         return activity
 
+    def excess(self, z: torch.Tensor) -> torch.Tensor:
+        """Left minus right side of each row, `batch x rows`, at columns `batch x n`."""
+        return self.activity(z) - self.bound
+
     def residual(self, z: torch.Tensor) -> torch.Tensor:
-        """Scaled violation of each row, 0 where it holds.
+        """Scaled violation of each row, 0 where it holds and for arguments of curves.
 
         Args:
             z: values of the columns, `batch x n`.
@@ -65,8 +79,10 @@ class RowValues:
         Returns:
             `batch x rows`.
         """
-        excess = self.activity(z) - self.bound
+        excess = self.excess(z)
         excess = torch.where(self.equality, excess.abs(), excess.clamp(min=0.0))
+        if self.argument is not None:
+            excess = excess.masked_fill(self.argument, 0.0)
         return excess / self.scale()
 
     def by_own_size(self) -> RowValues:
@@ -75,9 +91,16 @@ class RowValues:
         coefficients = coefficients.index_copy(1, self.varying, self.coefficients)
         size = torch.maximum(coefficients.abs().amax(2), self.bound.abs())
         size = torch.where(size > 0.0, size, 1.0)
+        if self.argument is not None:
+            size = size.masked_fill(self.argument, 1.0)
         every = torch.arange(len(self.equality), device=size.device)
-        scaled = coefficients / size[:, :, None]
-        return RowValues(self.shared, every, scaled, self.bound / size, self.equality)
+        return replace(
+            self,
+            varying=every,
+            coefficients=coefficients / size[:, :, None],
+            bound=self.bound / size,
+            share=None if self.curves is None else 1.0 / size,
+        )
 
     def unusable(self) -> torch.Tensor:
         """Samples with a coefficient that is not a finite number, bool `batch`."""
@@ -151,6 +174,10 @@ class RowTable:
             "right_by": torch.tensor([c for *_, c in right], dtype=torch.float64),
         }
         self._on: dict[torch.device, dict[str, torch.Tensor]] = {}
+        self._curves = Curves(rows) if any(row.curves for row in rows) else None
+        if self._curves is not None:
+            argument = [row.role is Role.ARGUMENT for row in rows]
+            self._tensors["argument"] = torch.tensor(argument, dtype=torch.bool)
 
     @property
     def shared(self) -> torch.Tensor:
@@ -195,4 +222,7 @@ class RowTable:
                 moving = psi[:, at["left_atom"]] * at["left_by"]
                 coefficients = constant.index_add(1, at["left_to"], moving)
                 coefficients = coefficients.view(batch, len(at["varying"]), self.columns)
-        return RowValues(at["shared"], at["varying"], coefficients, bound, at["equality"])
+        found = at["shared"], at["varying"], coefficients, bound, at["equality"]
+        if self._curves is None:
+            return RowValues(*found)
+        return RowValues(*found, curves=self._curves, argument=at["argument"])

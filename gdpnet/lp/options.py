@@ -1,4 +1,4 @@
-"""Options of HiGHS and Gurobi: one set for each purpose.
+"""Options of HiGHS, Gurobi and Clarabel: one set for each purpose.
 
 | set | goes with |
 |---|---|
@@ -8,6 +8,7 @@
 | `FEASIBILITY` | whether rows are empty: HiGHS' own tolerances, so that what nearly fits is kept |
 | `GUROBI` | every program in Gurobi |
 | `GUROBI_PERSISTENT`, `GUROBI_INTEGER` | the same purposes there |
+| `CLARABEL`, `CLARABEL_CAREFUL` | conic programs, and a second try |
 """
 
 from __future__ import annotations
@@ -42,3 +43,25 @@ GUROBI: Options = {
 }
 GUROBI_PERSISTENT = GUROBI | {"Method": 1}  # dual simplex: a vertex, and the old basis serves
 GUROBI_INTEGER = GUROBI | {"MIPGap": 0.0, "MIPGapAbs": 0.0}
+
+# A point that misses the full tolerances is still one within the reduced ones. Presolve would
+# forbid changing numbers in place.
+CLARABEL: Options = {
+    "verbose": False,
+    "max_threads": 1,
+    "presolve_enable": False,
+    "tol_gap_abs": 1e-9,
+    "tol_gap_rel": 1e-9,
+    "tol_feas": 1e-9,
+    "reduced_tol_gap_abs": 1e-7,
+    "reduced_tol_gap_rel": 1e-7,
+    "reduced_tol_feas": 1e-7,
+}
+# For what it lost its way in: shorter steps, and what is right to six digits is taken.
+CLARABEL_CAREFUL = CLARABEL | {
+    "max_step_fraction": 0.9,
+    "max_iter": 400,
+    "reduced_tol_gap_abs": 1e-6,
+    "reduced_tol_gap_rel": 1e-6,
+    "reduced_tol_feas": 1e-6,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from gdpnet.checks import check_choice
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.curves import Curves
 from gdpnet.ir.data import RuleData
 from gdpnet.ir.semantics import DisjointSets, enforced
 from gdpnet.ir.table import RowValues
@@ -20,6 +22,8 @@ from gdpnet.model import RuleModel
 
 # Choices of disjuncts that logic allows are all compared, for every sample; not more than this.
 _MOST_CHOICES = 10_000
+# Curves that fall from infinity are lines below this: slopes that a training can do with.
+_INNER = 1e-6
 
 
 class RulePenalty(nn.Module):
@@ -89,6 +93,7 @@ class RulePenalty(nn.Module):
         self.weight = float(weight)
         self.temperature = float(temperature)
         self.reduction = reduction
+        self._curves = Curves(rules.data.rows, _INNER) if rules.data.curved else None
         self._always = _Always(rules.data)
         self._tied = [_Tied(rules.data, clauses) for clauses in _tied_clauses(rules.data)]
         tied = {r for group in self._tied for r in group.rules}
@@ -108,7 +113,7 @@ class RulePenalty(nn.Module):
         batch = as_batch(x, y, self.rules.input_names, self.rules.output_names, on_device=True)
         evaluated = self.rules.evaluate(batch.x)
         self.rules.refuse_unusable(evaluated.rows)
-        violation = _violation(evaluated.rows, batch.y)
+        violation = _violation(replace(evaluated.rows, curves=self._curves), batch.y)
         penalty = self._always(violation, batch.y)
         penalty = penalty + self._alone(violation, evaluated.clauses, self.temperature)
         for group in self._tied:
@@ -149,7 +154,7 @@ def soft_min(value: torch.Tensor, temperature: float) -> torch.Tensor:
 
 def _violation(rows: RowValues, y: torch.Tensor) -> torch.Tensor:
     """Scaled violation of each row, with slope 0 where it is just met, `batch x rows`."""
-    excess = rows.activity(y) - rows.bound
+    excess = rows.excess(y)
     return torch.where(rows.equality, excess.abs(), excess.relu()) / rows.scale()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,18 @@ import torch
 
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.rules import refuse_curved
 from gdpnet.lp.program import LinearProgram, SparseLinearProgram
 from gdpnet.model import RuleModel
-from gdpnet.plot._polygons import shadow, without_covered
+from gdpnet.plot._curved import within_curves
+from gdpnet.plot._polygons import common, extremes, hull, shadow, without_covered
 from gdpnet.relaxation.blocks import box
 from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.plan import Plan
 from gdpnet.relaxation.products import products
 from gdpnet.relaxation.program import RelaxationProgram, complete
+from gdpnet.solve.milp.cuts import broken_tangents
 from gdpnet.solve.milp.sample import RulesAtSample
 
 Array = np.ndarray
@@ -91,13 +94,20 @@ class RulesAt:
 
     # ---- where the rules hold --------------------------------------------------------------
 
-    def union(self, outputs: tuple[int, int], at: Mapping[int, float]) -> list[Array]:
+    def union(
+        self,
+        outputs: tuple[int, int],
+        at: Mapping[int, float],
+        chosen: Sequence[int] | None = None,
+    ) -> list[Array]:
         """Polygons whose union is where active rules, global constraints and bounds hold.
 
         Args:
             outputs: the two outputs of the picture.
             at: values of the other ones.
+            chosen: rules that count; all active ones where not given.
         """
+        chosen = self._chosen() if chosen is None else chosen
         sample, data = self._sample, self._layouts.ready.rules.data
         columns = list(data.columns)
         for j, value in at.items():
@@ -111,7 +121,7 @@ class RulesAt:
             return []
         try:
             terms = products(
-                sliced, self._chosen(), self._applies, self._layouts.ready.logic.same, feasibility
+                sliced, chosen, self._applies, self._layouts.ready.logic.same, feasibility
             )
         except RuleError as error:
             raise InputError(
@@ -123,7 +133,8 @@ class RulesAt:
         upper = np.array([c.upper for c in columns])
         size, found = self.size(outputs), []
         for rows in {frozenset(term.rows) for term in terms}:
-            own = sorted(rows | set(data.global_rows))
+            every = sorted(rows | set(data.global_rows))
+            own = [i for i in every if not data.rows[i].curves]
             bound = sample.bound[own]
             program = LinearProgram(
                 cost=np.zeros(len(columns)),
@@ -134,8 +145,32 @@ class RulesAt:
                 upper=upper,
                 integer=np.zeros(len(columns), dtype=bool),  # decided by the rows of the product
             )
-            found.append(shadow(program, outputs, size))
+            if own == every:
+                found.append(shadow(program, outputs, size))
+            else:
+                curved = [i for i in every if data.rows[i].curves]
+                found.append(self._curved(program, curved, outputs, size))
         return without_covered([corners for corners in found if len(corners)], size)
+
+    def _curved(
+        self, program: LinearProgram, curved: list[int], outputs: tuple[int, int], size: Array
+    ) -> Array:
+        """The shadow of a set with convex rows beside those of a program."""
+        tangents = partial(_broken, self._sample, curved)
+        free = np.flatnonzero(program.lower < program.upper)
+        if not set(free.tolist()) <= set(outputs):
+            return shadow(program, outputs, size, tangents)
+        inner = extremes(program, outputs, size, tangents)
+        if not len(inner):
+            return inner
+        rows, place = self._evaluated.rows, list(outputs)
+
+        def excess(points: torch.Tensor) -> torch.Tensor:
+            z = torch.from_numpy(program.lower).repeat(len(points), 1)
+            columns = torch.tensor(place).expand(len(points), 2)
+            return rows.excess(z.scatter(1, columns, points))[:, curved]
+
+        return within_curves(shadow(program, outputs, size), inner, excess, size)
 
     # ---- relaxations -----------------------------------------------------------------------
 
@@ -146,6 +181,8 @@ class RulesAt:
 
         It is the same for every prediction: the distance may always be large enough.
         """
+        if self.rules.data.curved:
+            return self._relaxed_hulls(relaxation, outputs)
         program = self._program(relaxation)
         if program is None:
             return np.zeros((0, 2))
@@ -154,6 +191,19 @@ class RulesAt:
         model = self._model(program, middle, {place[j]: (v, v) for j, v in at.items()})
         return shadow(model, (place[outputs[0]], place[outputs[1]]), self.size(outputs))
 
+    def _relaxed_hulls(self, relaxation: Relaxation, outputs: tuple[int, int]) -> Array:
+        """The same by its definition: of each cluster the hull of what its products leave."""
+        if len(self._layouts.ready.rules.data.columns) > 2:
+            refuse_curved(self.rules, "plot_region: the outline of a relaxation of such a model")
+        plan = Plan.of(relaxation, self.rules)
+        ready, chosen = self._layouts.ready.rules, self._chosen()
+        clusters: Sequence[Sequence[int]] = [chosen]
+        if plan is not None and chosen:
+            applies = [self._applies[rule.clause] for rule in ready.data.rules]
+            clusters = plan.active(ready, applies)
+        hulls = [hull(self.union(outputs, {}, cluster)) for cluster in clusters]
+        return reduce(common, sorted(hulls, key=len, reverse=True))
+
     def lifted(self, relaxation: Relaxation, yhat: float) -> Array:
         """The lifted set of a relaxation of one output: corners (y, eta).
 
@@ -161,11 +211,13 @@ class RulesAt:
             relaxation: which one.
             yhat: the prediction, within the output's bounds.
         """
+        refuse_curved(self.rules, "plot_lifted")
         program = self._program(relaxation)
         return np.zeros((0, 2)) if program is None else self._lifted(program, yhat, {})
 
     def lifted_terms(self, yhat: float) -> list[Array]:
         """The lifted disjuncts, one for each product of the DNF: the hull with that weight 1."""
+        refuse_curved(self.rules, "plot_lifted")
         chosen = [self._chosen()] if self._chosen() else []
         number = self._layouts.number(chosen, np.array(self._applies), pruned=False)
         if self._layouts.contradictory[number]:
@@ -212,3 +264,7 @@ class RulesAt:
             lower[column], upper[column] = low, high
         written = program.at(program.moving_values(parameters)[0])
         return replace(written, lower=lower, upper=upper)
+
+
+def _broken(sample: RulesAtSample, rows: Sequence[int], z: Array) -> list[tuple[Array, float]]:
+    return [(tangent.slope, tangent.bound) for tangent in broken_tangents(sample, rows, z)]

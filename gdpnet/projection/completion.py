@@ -18,7 +18,7 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.solve import existence
 from gdpnet.solve.base import Array
 from gdpnet.solve.existence import State
-from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp import cuts
 from gdpnet.solve.milp.sample import RulesAtSample
 
 
@@ -59,7 +59,7 @@ def _find(sample: RulesAtSample, y: Array, chosen: list[Clause], tol: float) -> 
     data = sample.rules.data
     clauses = (*sample.clauses, *chosen)
     program = sample.least_violation(y, clauses, data.global_rows, (), 0.0)
-    answer = disjunctive.polish(program, disjunctive.solve(program))
+    answer = cuts.solve(program, sample)
     if answer.point is None or answer.point[-1] > tol:
         return None
     z = np.where(sample.integer, np.rint(answer.point[:-1]), answer.point[:-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from gdpnet.errors import SolverError
 from gdpnet.ir.data import Boolean
 from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
+from gdpnet.solve.milp import cuts
 from gdpnet.solve.milp.disjunctive import solve_search
 from gdpnet.solve.milp.sample import RulesAtSample
 
@@ -119,7 +121,7 @@ class _Parts:
         integer = self.sample.integer & left
         program = self.sample.feasibility(rows, clauses, bounded, integer)
         program = replace(program, booleans=self.booleans)
-        outcome = solve_search(program, first=True).outcome
+        outcome = cuts.solve(program, self.sample, partial(solve_search, first=True)).outcome
         if outcome not in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
             raise SolverError(f"HiGHS could not tell whether rules contradict: {outcome.message}.")
         return outcome is Outcome.OPTIMAL

@@ -24,7 +24,7 @@ def mark_invalid(request: Request, answer: Answer) -> Answer:
     invalid = request.invalid
     answer.status[invalid] = Status.ERROR
     answer.solver[invalid] = 0
-    return answer._replace(y=np.where(invalid[:, None], np.nan, answer.y))
+    return answer.replace(y=np.where(invalid[:, None], np.nan, answer.y))
 
 
 def raise_conflict(request: Request, answer: Answer) -> None:
@@ -76,7 +76,7 @@ def move_to_regularised(request: Request, derivative: Derivative) -> Answer:
     assert isinstance(backward, Regularised)
     # Without a solution of the program the vertex stays.
     moved = np.flatnonzero(wanted & ~backward.missing & np.asarray(backward.known))
-    answer = answer._replace(y=answer.y.copy())
+    answer = answer.replace(y=answer.y.copy())
     answer.y[moved] = backward.y[moved]
     answer.status[moved] = Status.PROJECTED
     found = answer.linearisation

@@ -326,7 +326,8 @@ class ProjectionInfo:
             return None
         layouts = layouts_of(self._projection._rules)
         used = [k for k in np.unique(self._answer.notes["layout"]).tolist() if k >= 0]
-        sizes = [layouts.sizes(k) for k in used if not layouts.contradictory[k]]
+        norm = self._projection.request.settings.norm
+        sizes = [layouts.sizes(k, norm) for k in used if not layouts.contradictory[k]]
         return max(sizes, key=lambda s: s.nonzeros, default=None)
 
     @cached_property

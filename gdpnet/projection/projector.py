@@ -21,6 +21,7 @@ from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.base import Backend, Request, Settings
+from gdpnet.solve.conic.backend import Conic
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
@@ -191,13 +192,19 @@ class Projector:
         self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         plan = _plan(rules, relaxation)
-        self.backend = _backend(solver, relaxation, plan)
+        self.backend = _backend(solver, relaxation, plan, norm == "l2" or bool(rules.data.curved))
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
+        self.backend.refuse_rows(rules)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
                 "'raise', or another solver."
+            )
+        if on_conflict == "nearest" and rules.data.curved:
+            raise InputError(
+                "on_conflict: 'nearest' is known for linear rows only, and Constraint "
+                f"'{rules.data.rows[rules.data.curved[0]].name}' is convex; use 'pass' or 'raise'."
             )
         if strict and not can.strict:
             reason = core.unavailable("strict=True", "strict=False")
@@ -211,6 +218,7 @@ class Projector:
         if self.sensitivity is not None:
             self.sensitivity.refuse(self.backend)
             self.sensitivity.refuse_norm(norm)
+            self.sensitivity.refuse_rows(rules)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)
@@ -272,7 +280,7 @@ class Projector:
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
             unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
-            answer = answer._replace(value=answer.value * unit)
+            answer = answer.replace(value=answer.value * unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
             request, origin, answer, self.weights, self._unit, seconds, derivative
@@ -311,11 +319,13 @@ def _plan(rules: Rules, relaxation: Any) -> Plan | None:
     return Plan.cnf() if adaptive else Plan.of(relaxation, rules)
 
 
-def _backend(solver: Any, relaxation: Any, plan: Plan | None) -> Backend:
+def _backend(solver: Any, relaxation: Any, plan: Plan | None, conic: bool) -> Backend:
     """Who solves: as asked for, or the fastest there is."""
     if isinstance(solver, str) and solver == "auto":
         if plan is None:
             backend: Backend = Exact() if core.AVAILABLE else MILP()
+        elif conic:
+            backend = Conic()
         else:
             backend = Extended("simplex" if core.AVAILABLE else "highs")
         if not core.AVAILABLE:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from gdpnet.ir.curves import Curves
+from gdpnet.ir.data import Shape
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Array
@@ -58,8 +60,9 @@ class ReturnedCheck:
         # A row of whole numbers either holds or does not; there is no rounding in it.
         self.whole = np.array([c.integer for c in data.columns], dtype=bool)
         self.discrete = np.array(
-            [all(self.whole[j] for j, _ in row.terms) for row in data.rows], dtype=bool
+            [self.whole[data.columns_in(i)].all() for i in range(len(data.rows))], dtype=bool
         )
+        self.curves = Curves(data.rows) if data.curved else None
         self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
         auxiliaries = data.columns[data.outputs :]
         self.floor = np.array([column.lower for column in auxiliaries])
@@ -91,6 +94,9 @@ class ReturnedCheck:
         bound = self.instance.bound[samples]
         excess = self._excess(samples, z)
         size = np.abs(bound) + self._product(samples, np.abs(z), np.abs)
+        if self.curves is not None:
+            added, moved = self.curves.with_size(excess, size)
+            excess, size = excess + added, size + moved
         enforced = self.enforced(assignment)
         beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
         beyond = np.where(enforced, beyond, 0.0)
@@ -210,13 +216,32 @@ class ReturnedCheck:
         return ~(required & (true == 0.0)).any(1)
 
     def _breaks(self, sample: int, row: int, z: Array) -> bool:
-        """Whether a row is broken in exact arithmetic, or when added up in either order."""
+        """Whether a row is broken in exact arithmetic, or when added up in either order.
+
+        What is convex and no sum of squares has no exact value: it is broken where it is close.
+        """
+        curves = self.rules.data.rows[row].curves
+        if any(curve.shape is not Shape.SQUARES for curve in curves):
+            return True
+        if curves:
+            return self._exactly(sample, row, z) > 0
         terms = [(j, self._coefficient(sample, row, j)) for j, _ in self.rules.data.rows[row].terms]
         bound = float(self.instance.bound[sample, row])
         exact = sum((Fraction(a) * Fraction(float(z[j])) for j, a in terms), Fraction(0))
         forward = sum(a * float(z[j]) for j, a in terms)
         backward = sum(a * float(z[j]) for j, a in reversed(terms))
         return exact > Fraction(bound) or max(forward, backward) > bound
+
+    def _exactly(self, sample: int, row: int, z: Array) -> Fraction:
+        """`a z - b` of a row with its squares, in exact arithmetic."""
+        source = self.rules.data.rows[row]
+        total = -Fraction(float(self.instance.bound[sample, row]))
+        for j, _ in source.terms:
+            total += Fraction(self._coefficient(sample, row, j)) * Fraction(float(z[j]))
+        for curve in source.curves:
+            inner = sum(self._exactly(sample, i, z) ** 2 for i in curve.arguments)
+            total += Fraction(curve.weight) * inner
+        return total
 
     def _coefficient(self, sample: int, row: int, column: int) -> float:
         varying = self.rules.table.varying.tolist()

@@ -26,6 +26,7 @@ import torch
 from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.slopes import steepest
 from gdpnet.projection.residuals import ReturnedCheck
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Request, Settings
@@ -101,7 +102,7 @@ def _check_of(request: Request, found: ExactLinearisation, strict: bool = False)
 def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple[Answer, Array]:
     """The same for points of other solvers, whose auxiliaries are not known."""
     settings = request.settings
-    answer = answer._replace(y=answer.y.copy())
+    answer = answer.replace(y=answer.y.copy())
     rounded = _rounded(answer.y[samples], settings.dtype)
     each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
     violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
@@ -145,6 +146,9 @@ class Reach:
         size = size / np.maximum(1.0, np.maximum(bound, size.max(1, initial=0.0)))[:, None]
         for i in table.varying.tolist():  # at most 1 after scaling, whatever x is
             size[i, [j for j, _ in data.rows[i].terms]] = 1.0
+        for i in data.curved:
+            largest = np.abs(table.shared[i].numpy()).max(initial=0.0)
+            size[i] += steepest(data, i) / max(1.0, bound[i], largest)
         # A bound of a column is a row of its own.
         self.rows = np.vstack([size, np.eye(len(data.columns))]).T
         lower = np.array([column.lower for column in data.columns])
@@ -176,7 +180,8 @@ class Reach:
         eps = np.full(n, exact)
         if settings.dtype is not torch.float64:
             eps[: self.outputs] += 0.5 * float(torch.finfo(settings.dtype).eps)
-        lost = (np.abs(z) * eps) @ self.rows[:n]
+        with np.errstate(invalid="ignore"):  # infinitely steep curves: not to be excluded
+            lost = (np.abs(z) * eps) @ self.rows[:n]
         return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * settings.tolerance))
 
 
@@ -200,7 +205,7 @@ def _enforce(
     """
     yhat = request.yhat
     d = yhat.shape[1]
-    answer = answer._replace(y=answer.y.copy())
+    answer = answer.replace(y=answer.y.copy())
     z, assignment = found.solved.z[rest].copy(), answer.assignment[rest]
     z[:, :d] = answer.y[rest]
     value = answer.value[rest]

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.ir.semantics import enforced
 from gdpnet.solve.milp.sample import RulesAtSample
 
@@ -50,6 +50,7 @@ class RationalInstance:
         weights: np.ndarray,
         norm: str = "l1",
     ) -> None:
+        refuse_curved(rules, "certify: a certificate")
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)
         self.data: RuleData = rules.data

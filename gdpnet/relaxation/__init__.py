@@ -4,7 +4,7 @@
 |---|---|
 | `plan` | which rules are merged |
 | `relaxable` | logic and integers as rows |
-| `products`, `feasibility`, `intervals` | the products of merged rules, empty ones left out |
+| `products`, `feasibility` | the products of merged rules, empty ones left out |
 | `blocks`, `layouts` | merged rules and their connected components, by active rules |
 | `rows`, `sparse` | rows with entries that differ between samples |
 | `program`, `sizes` | the program as the Pyomo chain writes it; how large it is |

@@ -164,19 +164,19 @@ def _labels(pairs: Iterable[tuple[int, int]], size: int) -> list[Hashable]:
 
 
 def _first(data: RuleData, row: int) -> int:
-    terms = data.rows[row].terms
-    return terms[0][0] if terms else 0
+    columns = data.columns_in(row)
+    return columns[0] if columns else 0
 
 
 def _tied_columns(data: RuleData, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
     for i in rows:
         first = _first(data, i)
         yield first, first
-        yield from ((first, j) for j, _ in data.rows[i].terms)
+        yield from ((first, j) for j in data.columns_in(i))
 
 
 def _columns(data: RuleData, rows: Iterable[int]) -> set[int]:
-    return {j for i in rows for j, _ in data.rows[i].terms}
+    return {j for i in rows for j in data.columns_in(i)}
 
 
 def _rows_of(data: RuleData, rule: int, active: Sequence[bool]) -> set[int]:
@@ -286,7 +286,7 @@ def refuse_unbounded(data: RuleData, part: Part) -> None:
     """The hull needs finite bounds: name all variables that lack one, or have none that counts."""
     sides = {j: [data.columns[j].lower, data.columns[j].upper] for j in part.columns}
     for i in part.rows:  # bounds that depend on inputs
-        if len(data.rows[i].terms) == 1:
+        if len(data.rows[i].terms) == 1 and not data.rows[i].curves:
             ((j, a),) = data.rows[i].terms
             if a.is_number and a.number:
                 for side in (0, 1) if data.rows[i].equality else (int(a.number > 0),):

@@ -27,9 +27,10 @@ _MINUS = Value(-1.0)
 
 
 def is_compact(data: RuleData) -> bool:
-    """Whether the compact form knows what to do with the bounds: they are finite numbers."""
+    """Whether the compact form knows the rows, which are linear, and the bounds, finite numbers."""
     finite = all(np.isfinite([c.lower, c.upper]).all() for c in data.columns)
-    return finite and not any(data.rows[i].is_bound for i in data.global_rows)
+    moving = any(data.rows[i].is_bound for i in data.global_rows)
+    return finite and not moving and not data.curved
 
 
 class CompactProgram(SparseProgram):

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.intervals import Interval, interval, times
 from gdpnet.ir.linear import Coefficient
 from gdpnet.lp.feasibility import Row, RowStack
-from gdpnet.relaxation.intervals import Interval, interval, times
 
 
 class FeasibilityCheck(RowStack[int]):
@@ -34,6 +34,8 @@ class FeasibilityCheck(RowStack[int]):
 
     def _rows_of(self, item: int) -> Iterator[Row]:
         row = self._data.rows[item]
+        if row.curves:  # without it more is found feasible, never less
+            return
         terms: dict[int, float] = {}
         for j, coefficient in row.terms:
             for column, value in self._times(coefficient, j):

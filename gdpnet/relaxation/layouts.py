@@ -63,7 +63,7 @@ class Layouts:
         self._data = self.ready.rules.data
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}
-        self._programs: dict[int, RelaxationProgram] = {}
+        self._programs: dict[tuple[int, str], RelaxationProgram] = {}
         self._fixed_box = None if moving_bounds(self._data) else box(self._data, np.empty((1, 0)))
         self._input_range = np.array(self._data.input_bounds, dtype=float).reshape(-1, 2).T
         self._conditional = np.array(
@@ -136,11 +136,11 @@ class Layouts:
                 self._number[key] = len(self.listed) - 1
         return self._number[key]
 
-    def program(self, number: int) -> RelaxationProgram:
+    def program(self, number: int, norm: str = "l1") -> RelaxationProgram:
         """The program of a layout."""
-        if number not in self._programs:
-            self._programs[number] = RelaxationProgram(self._data, self.listed[number])
-        return self._programs[number]
+        if (number, norm) not in self._programs:
+            self._programs[number, norm] = RelaxationProgram(self._data, self.listed[number], norm)
+        return self._programs[number, norm]
 
     def compact(self, number: int) -> SparseProgram:
         """A smaller program with the same optimal value, where there is one."""
@@ -148,9 +148,10 @@ class Layouts:
             return self.program(number)
         return CompactProgram(self._data, self.listed[number])
 
-    def sizes(self, number: int) -> Sizes:
+    def sizes(self, number: int, norm: str = "l1") -> Sizes:
         """How large the relaxation of a layout is, as the Pyomo chain writes it."""
-        return RelaxationProgram(self._data, complete(self._data, self.listed[number])).sizes()
+        whole = complete(self._data, self.listed[number])
+        return RelaxationProgram(self._data, whole, norm).sizes()
 
     def _emptiness(self) -> FeasibilityCheck | None:
         if self._feasibility is None:

@@ -9,6 +9,16 @@ variable that stands in the product, and a copy of the distance in every output:
                 l weight_ck <= y_ck <= h weight_ck,  eta_ck <= (h - l) weight_ck
                 sum_k y_ck = y,  sum_k eta_ck = eta,  sum_k weight_ck = 1
 
+With the Euclidean norm the objective is `sum_j w_j^2 eta_j`, and the distance in an output, which is
+its square, stands in a cone, the hull of the squares in the products:
+
+                (y_ckj - yhat_j weight_ck)^2 <= eta_ckj weight_ck
+
+without an upper bound on eta, since nothing but the objective holds it down in any product. A part
+of the squared distance for each output makes several blocks tighter than one for all of them would.
+
+Rows with curves become rows and cones (`cones`).
+
 A variable that stands in some products of a block only has one more copy there, free in the
 products without it. Parts without rules, and outputs in no part, are written without copies. Only
 entries with the prediction and with coefficients that depend on x differ between samples.
@@ -21,10 +31,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdpnet.ir.data import Kind, Role, RuleData
+from gdpnet.lp.conic import ConeKind
 from gdpnet.relaxation.blocks import ALWAYS, Layout, Part
+from gdpnet.relaxation.cones import perspective
 from gdpnet.relaxation.products import Product
 from gdpnet.relaxation.rows import ONE, RowBuilder, Value
 from gdpnet.relaxation.sparse import Array, SparseProgram
+
+_Member = tuple[list[tuple[int, Value]], Value | None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,7 @@ class Sizes:
         rows: rows of the program, each side of a range by itself.
         bounds: finite bounds of its columns, which are not counted as rows.
         nonzeros: entries of its matrix.
+        cones: those it has; their members are not counted as rows.
     """
 
     clusters: int
@@ -46,6 +61,7 @@ class Sizes:
     rows: int
     bounds: int
     nonzeros: int
+    cones: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,8 @@ class Variable:
     """A column, and where it came from.
 
     Attributes:
-        kind: "value", "distance" or "weight".
+        kind: "value", "distance", "weight", or "curve": what the value of a convex function is at
+            most, whose name is that of the row it stands in.
         name: of the variable; empty for a weight.
         rules: names of the rules of its block; empty for what is no copy.
         term: names of the disjuncts of its product; empty for what is no copy, and for the copy
@@ -72,15 +89,24 @@ class RelaxationProgram(SparseProgram):
     Args:
         data: the rules, as `relaxable` gives them.
         layout: parts to write.
+        norm: of the distance, "l1" or "l2".
 
     Attributes:
         variables: what each column is.
+        copies: of each product, in the layout's order, the columns that are copies of outputs, by
+            output; empty where there is no choice.
+        weight_of: column of the weight of the product that each column belongs to; -1 for none.
     """
 
-    def __init__(self, data: RuleData, layout: Layout) -> None:
+    def __init__(self, data: RuleData, layout: Layout, norm: str = "l1") -> None:
         super().__init__(data)
-        self.layout = layout
+        self.layout, self.norm = layout, norm
         self.variables: list[Variable] = []
+        self.copies: list[dict[int, int]] = []
+        self._weight_of: list[int] = []
+        self._within = -1  # weight of the product that is being written
+        self._summed: list[int] = []  # columns that are sums of copies
+        self._coned: set[int] = set()  # weights that a cone keeps from being negative
         self._lower: list[float] = []
         self._upper: list[float] = []
         self._rows = RowBuilder()
@@ -96,6 +122,7 @@ class RelaxationProgram(SparseProgram):
         for part in layout:
             self._write(part)
         self._compress(self._rows, self._lower, self._upper)
+        self.weight_of = np.array(self._weight_of, dtype=np.int64)
         del self._rows, self._lower, self._upper
 
     def sizes(self) -> Sizes:
@@ -105,10 +132,33 @@ class RelaxationProgram(SparseProgram):
             clusters=len(blocks),
             disjuncts=sum(len(block.products) for block in blocks),
             variables=len(self.variables),
-            rows=len(self.bound),
+            rows=len(self.bound) - sum(cone.size for cone in self.cones),
             bounds=int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum()),
             nonzeros=len(self.column),
+            cones=len(self.cones),
         )
+
+    def needed_bounds(self) -> tuple[Array, Array]:
+        """Bounds of the columns without those that rows and cones say again, `n` each.
+
+        A solver of cones is slower for every one of them, and where such a bound is tight beside a
+        cone the multipliers, and with them derivatives, are not those of the cone.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for j, variable in enumerate(self.variables):
+            if variable.kind == "distance" and self.norm == "l2":
+                lower[j] = -np.inf
+            elif variable.kind == "curve":
+                lower[j] = -np.inf
+            elif variable.kind == "weight":
+                upper[j] = np.inf
+                if j in self._coned:
+                    lower[j] = -np.inf
+            elif self.weight_of[j] >= 0:  # its rows leave out bounds that are 0
+                lower[j] = -np.inf if lower[j] < 0.0 else lower[j]
+                upper[j] = np.inf if upper[j] > 0.0 else upper[j]
+        lower[self._summed], upper[self._summed] = -np.inf, np.inf
+        return lower, upper
 
     # ---- parameters ----------------------------------------------------------------------
 
@@ -157,8 +207,11 @@ class RelaxationProgram(SparseProgram):
         """A column with those bounds that are numbers; a copy may be 0 as well."""
         column = len(self.variables)
         self.variables.append(variable)
+        self._weight_of.append(column if variable.kind == "weight" else self._within)
         ends = [None if side is None or side.moving else side.number for side in (lower, upper)]
-        if copy:
+        if copy and variable.kind == "distance" and self.norm == "l2":
+            ends = [0.0, None]
+        elif copy:
             numbers = None not in ends
             ends = [min(0.0, ends[0] or 0.0), max(0.0, ends[1] or 0.0)] if numbers else [None, None]
         self._lower.append(-np.inf if ends[0] is None else ends[0])
@@ -172,6 +225,8 @@ class RelaxationProgram(SparseProgram):
     def _reach(self, j: int) -> tuple[Value, Value | None]:
         """Bounds of the distance in an output."""
         lower, upper = self._sides[j]
+        if self.norm == "l2":
+            return Value(), None
         return Value(), None if lower is None or upper is None else upper - lower
 
     def _write(self, part: Part) -> None:
@@ -184,15 +239,17 @@ class RelaxationProgram(SparseProgram):
                 self._distance_of[j] = self._column(distance, *self._reach(j))
         rows = [i for i in part.rows if not self.data.rows[i].is_bound]
         # A row without variables holds or does not, whatever is chosen.
-        outside = [i for i in rows if part.convex or not self.data.rows[i].terms]
+        outside = [i for i in rows if part.convex or not self.data.columns_in(i)]
         for i in outside:
             self._row(i, self._value_of, None)
         if part.convex:
             self.weights += [-1 for block in part.blocks for _ in block.products]
+            self.copies += [{} for block in part.blocks for _ in block.products]
             for j in part.columns:
                 if j < d:
                     self._epigraph(j, self._value_of[j], self._distance_of[j], None)
             return
+        self._summed += [self._value_of[j] for j in part.columns]
         always = [i for i in rows if i not in outside]
         for block in part.blocks:
             self._block(part, always, block.rules, block.products)
@@ -208,6 +265,7 @@ class RelaxationProgram(SparseProgram):
             term = self.disjuncts(product)
             weight = self._column(Variable("weight", "", names, term), Value(), ONE)
             weights.append(weight)
+            self._within = weight
             own: dict[tuple[str, int], int] = {}
             for kind, j in present:
                 sides = self._sides[j] if kind == "value" else self._reach(j)
@@ -216,11 +274,13 @@ class RelaxationProgram(SparseProgram):
                 copies.setdefault((kind, j), []).append(own[kind, j])
                 self._copy_bounds(own[kind, j], sides, [(weight, ONE)], Value(), variable.name)
             values = {j: column for (kind, j), column in own.items() if kind == "value"}
+            self.copies.append({j: c for j, c in values.items() if j < self.data.outputs})
             for i in dict.fromkeys((*product.rows, *always)):
-                self._row(i, values, weight)
+                self._row(i, values, weight, names, term)
             for kind, j in present:
                 if kind == "distance":
                     self._epigraph(j, values[j], own[kind, j], weight)
+        self._within = -1
         self.weights += weights
         self._rows.add(
             f"choice of {' + '.join(names)}", [(w, ONE) for w in weights], ONE, equality=True
@@ -243,7 +303,7 @@ class RelaxationProgram(SparseProgram):
         d = self.data.outputs
         found = {("value", j): None for j in part.columns if j < d}
         for i in (*product.rows, *always):
-            found |= {("value", j): None for j, _ in self.data.rows[i].terms}
+            found |= {("value", j): None for j in self.data.columns_in(i)}
         for j in part.columns:  # bounds that depend on inputs are rows of every product
             if any(side is not None and side.moving for side in self._sides[j]):
                 found["value", j] = None
@@ -257,17 +317,53 @@ class RelaxationProgram(SparseProgram):
 
     # ---- rows ----------------------------------------------------------------------------
 
-    def _row(self, i: int, columns: dict[int, int], weight: int | None) -> None:
+    def _row(
+        self,
+        i: int,
+        columns: dict[int, int],
+        weight: int | None,
+        names: tuple[str, ...] = (),
+        term: frozenset[str] = frozenset(),
+    ) -> None:
         row = self.data.rows[i]
         terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
         bound = self._bound(i)
+        curves = []
+        for curve in row.curves:
+            shape = perspective(curve.shape, curve.exponent)
+            head = Variable("curve", row.name, names, term)
+            s = self._column(head, None if shape.signed else Value(), None)
+            terms.append((s, Value(curve.weight)))
+            curves.append((shape, s, curve))
         if weight is None:
             self._rows.add(row.name, terms, bound, row.equality)
         else:
             self._rows.add(row.name, [*terms, (weight, -bound)], equality=row.equality)
+        one: _Member = ([], Value(-1.0)) if weight is None else ([(weight, ONE)], None)
+        for shape, s, curve in curves:
+            arguments = [self._argument(k, columns, weight) for k in curve.arguments]
+            members = shape.members(([(s, ONE)], None), one, arguments, _minus)
+            self._rows.add_cone(row.name, shape.kind, members, shape.exponent)
+
+    def _argument(self, i: int, columns: dict[int, int], weight: int | None) -> _Member:
+        """The argument of a curve as a member of a cone."""
+        row = self.data.rows[i]
+        terms = [(columns[j], self._coefficient(i, j, a)) for j, a in row.terms]
+        if weight is None:
+            return terms, self._bound(i)
+        return [*terms, (weight, -self._bound(i))], None
 
     def _epigraph(self, j: int, value: int, distance: int, weight: int | None) -> None:
         name, yhat = self.data.columns[j].name, self._prediction(j)
+        if self.norm == "l2":
+            away: _Member = ([(value, ONE)], yhat)
+            one: _Member = ([], Value(-1.0))
+            if weight is not None:
+                away, one = ([(value, ONE), (weight, -yhat)], None), ([(weight, ONE)], None)
+                self._coned.add(weight)
+            members = (([(distance, ONE)], None), one, away)
+            self._rows.add_cone(f"distance of {name}", ConeKind.ROTATED, members)
+            return
         for sign in (1.0, -1.0):
             terms = [(value, Value(sign)), (distance, Value(-1.0))]
             bound = yhat if sign > 0 else -yhat
@@ -293,6 +389,11 @@ class RelaxationProgram(SparseProgram):
             terms = [(w, moved if a.number > 0 else -moved) for w, a in weight]
             bound = Value() if constant.is_zero else -moved
             self._rows.add(f"bound of {name}", [(copy, Value(sign)), *terms], bound)
+
+
+def _minus(member: _Member) -> _Member:
+    terms, bound = member
+    return [(column, -value) for column, value in terms], None if bound is None else -bound
 
 
 def complete(data: RuleData, layout: Layout) -> Layout:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gdpnet.lp.conic import Cone, ConeKind
+
 
 @dataclass(frozen=True)
 class Value:
@@ -30,12 +32,13 @@ ONE = Value(1.0)
 
 @dataclass
 class RowBuilder:
-    """Rows `terms <= bound` (or `==`) while they are being written."""
+    """Rows `terms <= bound` (or `==`), and cones of rows, while they are being written."""
 
     names: list[str] = field(default_factory=list)
     terms: list[dict[int, Value]] = field(default_factory=list)
     bounds: list[Value] = field(default_factory=list)
     equality: list[bool] = field(default_factory=list)
+    cones: list[Cone] = field(default_factory=list)
 
     def add(
         self,
@@ -49,3 +52,16 @@ class RowBuilder:
         self.terms.append({column: value for column, value in terms if not value.is_zero})
         self.bounds.append(bound or Value())
         self.equality.append(equality)
+
+    def add_cone(
+        self,
+        name: str,
+        kind: ConeKind,
+        members: Iterable[tuple[Iterable[tuple[int, Value]], Value | None]],
+        exponent: float = 0.5,
+    ) -> None:
+        """Write one more cone: its members are `terms - bound`, each a row."""
+        first = len(self.names)
+        for terms, bound in members:
+            self.add(name, terms, bound)
+        self.cones.append(Cone(kind, first, len(self.names) - first, exponent))

@@ -37,6 +37,7 @@ class SparseProgram(ABC):
         equality: bool `m`.
         row_of: row of each entry.
         moving: entries that move; numbers beyond the last entry are right sides.
+        cones: rows whose `matrix z - bound` together are in a cone; none of a linear program.
     """
 
     outputs: Array
@@ -93,6 +94,12 @@ class SparseProgram(ABC):
     def moving_values(self, parameters: Array) -> Array:
         """Values of the entries that move, `batch x moving`."""
         return np.ascontiguousarray(self._base + parameters[:, self._used] @ self._factors)
+
+    def numbers(self, moving: Array) -> tuple[Array, Array]:
+        """Entries, `batch x entries`, and right sides, `batch x m`, from what moves."""
+        every = np.tile(np.concatenate([self.value, self.bound]), (len(moving), 1))
+        every[:, self.moving] = moving
+        return every[:, : len(self.value)], every[:, len(self.value) :]
 
     def at(self, moving: Array) -> SparseLinearProgram:
         """The program of one sample, without costs."""
@@ -154,6 +161,7 @@ class SparseProgram(ABC):
         self.value = np.array([v.number for v in values], dtype=np.float64)
         self.bound = np.array([b.number for b in rows.bounds], dtype=np.float64)
         self.equality = np.array(rows.equality, dtype=bool)
+        self.cones = tuple(rows.cones)
         every = [*values, *rows.bounds]
         self.moving = np.array([k for k, v in enumerate(every) if v.moving], dtype=np.int64)
         self._base = np.array([every[k].number for k in self.moving], dtype=np.float64)

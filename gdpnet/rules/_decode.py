@@ -10,7 +10,19 @@ from typing import Any
 
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
-from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
+from gdpnet.ir.data import (
+    Boolean,
+    Clause,
+    Column,
+    Condition,
+    Curve,
+    Kind,
+    Role,
+    Row,
+    Rule,
+    RuleData,
+    Shape,
+)
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.table import refuse_huge
 from gdpnet.rules._format_1 import inferred
@@ -18,6 +30,7 @@ from gdpnet.rules._parts import Record, Unknown
 
 # What stands in a file for a condition that is a Python function.
 FUNCTION = "function"
+LINEAR, CONVEX = "linear", "convex"  # kinds of rows
 
 _SECTIONS = (
     *("format", "version", "inputs", "outputs", "columns", "rows", "global_rows"),
@@ -90,11 +103,13 @@ def _column(part: Record) -> Column:
 
 
 def _row(part: Record, columns: int, inputs: int, version: int) -> Row:
-    keys, role = ["name", "terms", "sense", "bound"], Role.CONSTRAINT
+    keys, role, curved = ["name", "terms", "sense", "bound"], Role.CONSTRAINT, False
     if version > 1:
-        part.kind("kind", ["linear"])
-        role = Role(part.kind("role", list(Role)))
-        keys += ["kind", "role", "source"]
+        # Format 2 knows no curves, and so no arguments of any.
+        roles = [one for one in Role if version > 2 or one is not Role.ARGUMENT]
+        curved = part.kind("kind", [LINEAR, CONVEX] if version > 2 else [LINEAR]) == CONVEX
+        role = Role(part.kind("role", roles))
+        keys += ["kind", "role", "source", *(("curves",) if curved else ())]
     record = part.record(*keys)
     source = _source(record["source"]) if version > 1 else -1
     terms: dict[int, Coefficient] = {}
@@ -114,7 +129,28 @@ def _row(part: Record, columns: int, inputs: int, version: int) -> Row:
         record["bound"].refuse("expected a number")
     name = record["name"].text()
     right = _coefficient(bound, inputs)
-    return Row(name, tuple(terms.items()), right, sense == "==", role, source)
+    curves = tuple(map(_curve, record["curves"].list())) if curved else ()
+    if curved and (not curves or sense == "==" or role is not Role.CONSTRAINT):
+        part.refuse("kind 'convex' needs curves, the sense '<=' and the role 'constraint'")
+    return Row(name, tuple(terms.items()), right, sense == "==", role, source, curves)
+
+
+def _curve(part: Record) -> Curve:
+    shape = Shape(part.kind("shape", list(Shape)))
+    power = shape is Shape.POWER
+    record = part.record("shape", "weight", "arguments", *(("exponent",) if power else ()))
+    weight = record["weight"].number()
+    if weight <= 0.0:
+        record["weight"].refuse(f"expected a positive number, got {weight:g}")
+    arguments = tuple(one.whole() for one in record["arguments"].list())
+    if not arguments or (len(arguments) > 1 and shape not in (Shape.SQUARES, Shape.NORM)):
+        record["arguments"].refuse("expected one row, or for squares and norms one or more")
+    if not power:
+        return Curve(shape, weight, arguments)
+    exponent = record["exponent"].number()
+    if exponent in (0.0, 1.0):
+        record["exponent"].refuse(f"expected a power that is curved, got {exponent:g}")
+    return Curve(shape, weight, arguments, exponent)
 
 
 def _source(part: Record) -> int:
@@ -252,11 +288,17 @@ def _kind(part: Record, version: int) -> tuple[dict[str, Record], Kind, bool, in
 
 def _check_roles(part: dict[str, Record], data: RuleData) -> None:
     always = set(data.global_rows)
+    enforced = always.union(*(b.true_rows + b.false_rows for b in data.booleans))
     for i, (row, one) in enumerate(zip(data.rows, part["rows"].list(), strict=True)):
         if row.is_bound:
             sign = Coefficient(1.0 if row.role is Role.UPPER else -1.0)
             if i not in always or row.equality or [a for _, a in row.terms] != [sign]:
                 one.refuse(f"role '{row.role}' needs a global row {sign.number:g} * column <= b")
+        if row.role is Role.ARGUMENT and (row.equality or i in enforced):
+            one.refuse("role 'argument' needs a row a z <= b that nothing enforces")
+        arguments = [k for curve in row.curves for k in curve.arguments]
+        if any(k not in data.arguments for k in arguments):
+            one.refuse("expected rows of the role 'argument' as arguments of its curves")
         if row.role is Role.LINK and not (row.equality and len(row.terms) == 1):
             one.refuse("role 'link' needs a row column == b")
     for boolean, one in zip(data.booleans, part["booleans"].list(), strict=True):

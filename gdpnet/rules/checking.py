@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gdpnet.errors import RuleError
+from gdpnet.ir.data import Role
 
 if TYPE_CHECKING:
     from gdpnet.rules.reader import Reader
@@ -42,7 +43,7 @@ class ModelSizes(NamedTuple):
         inputs: columns of x.
         rules: Disjunctions that are not nested, and Constraints with a condition.
         disjuncts: of all Disjunctions, nested ones included.
-        rows: linear rows, without the bounds of Vars that are numbers.
+        rows: linear and convex rows, without the bounds of Vars that are numbers.
     """
 
     outputs: int = 0
@@ -153,7 +154,7 @@ def _sizes(reader: Reader) -> ModelSizes:
         inputs=len(reader.input_params),
         rules=len(reader.rules),
         disjuncts=sum(len(clause.literals) for clause in reader.clauses if not clause.logic),
-        rows=len(reader.rows),
+        rows=sum(row.role is not Role.ARGUMENT for row in reader.rows),
     )
 
 
@@ -173,7 +174,7 @@ def _without_bounds(reader: Reader) -> list[str]:
     """Vars with an open end; a global row in one Var is a bound of it, which may depend on x."""
     ends = [[column.lower, column.upper] for column in reader.columns]
     for row in (reader.rows[i] for i in reader.global_rows):
-        if len(row.terms) == 1:
+        if len(row.terms) == 1 and not row.curves:
             ((j, a),) = row.terms
             if a.is_number and a.number:
                 for side in (0, 1) if row.equality else (int(a.number > 0),):

@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 
 from gdpnet.ir import atoms
-from gdpnet.ir.data import Clause, Column, Condition, Kind, Row, RuleData
+from gdpnet.ir.data import Clause, Column, Condition, Curve, Kind, Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _logic_text
 
@@ -180,25 +180,69 @@ def disjunct_text(data: RuleData, boolean: int) -> str:
 
 def row_text(data: RuleData, row: Row) -> str:
     """A row, written the way a modeller would: positive first coefficient, no `-x <= -1`."""
-    if not row.terms:
+    bent = [term for curve in row.curves for term in _curve(data, curve)]
+    if not row.terms and not bent:
         sign = "==" if row.equality else "<="
         return f"0 {sign} {_coefficient(data, row.bound)}"
-    negative = [_is_negative(a) for _, a in row.terms]
+    negative = [sign < 0 for sign, _ in bent] + [_is_negative(a) for _, a in row.terms]
     # Turned round where that leaves no minus on the left, or fewer in all.
     signs = negative if row.equality else [*negative, _is_negative(row.bound)]
-    flip = all(negative) or 2 * sum(signs) > len(signs)
+    flip = all(negative) or (not bent and 2 * sum(signs) > len(signs))
     factor = -1.0 if flip else 1.0
-    left = ""
-    for column, coefficient in row.terms[:_LONGEST_ROW]:
-        term = _term(data, coefficient.scaled(factor), data.columns[column].name)
-        if not left:
-            left = term
-        else:
-            left += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
-    if len(row.terms) > _LONGEST_ROW:
-        left += f" + ... ({len(row.terms)} terms in all)"
+    written = [text if sign * factor > 0 else f"-{text}" for sign, text in bent[:_LONGEST_ROW]]
+    written += [
+        _term(data, coefficient.scaled(factor), data.columns[column].name)
+        for column, coefficient in row.terms[: _LONGEST_ROW - len(written)]
+    ]
+    left = _added(written)
+    if len(written) < len(negative):
+        left += f" + ... ({len(negative)} terms in all)"
     sign = "==" if row.equality else (">=" if flip else "<=")
     return f"{left} {sign} {_coefficient(data, row.bound.scaled(factor))}"
+
+
+def _added(terms: list[str]) -> str:
+    """Terms as a sum; those that begin with a minus are taken off."""
+    text = terms[0]
+    for term in terms[1:]:
+        text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    return text
+
+
+def _curve(data: RuleData, curve: Curve) -> list[tuple[int, str]]:
+    """The terms of a curve: sign, and text without it."""
+    inner = [_argument(data, data.rows[i]) for i in curve.arguments]
+    squares = [f"{_base(text)}^2" for text in inner]
+    weight = "" if curve.weight == 1.0 else f"{atoms.format_number(curve.weight)}*"
+    if curve.shape is Shape.SQUARES:
+        return [(1, weight + one) for one in squares]
+    if curve.shape is Shape.NORM:
+        norm = f"|{inner[0]}|" if len(inner) == 1 else f"sqrt({_added(squares)})"
+        return [(1, weight + norm)]
+    if curve.shape is Shape.EXP:
+        return [(1, f"{weight}exp({inner[0]})")]
+    if curve.shape is Shape.LOG:
+        return [(-1, f"{weight}log({inner[0]})")]
+    exponent = atoms.format_number(curve.exponent)
+    power = f"{_base(inner[0])}^{exponent if curve.exponent > 0 else f'({exponent})'}"
+    text = f"sqrt({inner[0]})" if curve.exponent == 0.5 else power
+    return [(-1 if 0.0 < curve.exponent < 1.0 else 1, weight + text)]
+
+
+def _argument(data: RuleData, row: Row) -> str:
+    """`a z - b` of a row."""
+    terms = [_term(data, a, data.columns[column].name) for column, a in row.terms[:_LONGEST_ROW]]
+    if len(row.terms) > _LONGEST_ROW:
+        terms.append(f"... ({len(row.terms)} terms in all)")
+    if not row.bound.is_zero or not terms:
+        terms.append(atoms.text(row.bound.scaled(-1.0).tree(), data.inputs, parent=4))
+    return _added(terms)
+
+
+def _base(text: str) -> str:
+    """What stands under an exponent."""
+    alone = not any(sign in text for sign in " *-+/")
+    return text if alone else f"({text})"
 
 
 def _is_negative(coefficient: Coefficient) -> bool:

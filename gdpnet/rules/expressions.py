@@ -62,21 +62,33 @@ class ExpressionReader:
         while waiting:
             node, parts = waiting.pop()
             if parts < 0:
-                leaf = self._leaf(node, owner)
+                leaf = self.leaf(node, owner)
                 if leaf is not None:
                     done.append(leaf)
                     continue
-                arguments = self._arguments(node, owner)
+                arguments = self.arguments(node, owner)
                 waiting.append((node, len(arguments)))
                 waiting.extend((argument, -1) for argument in reversed(arguments))
             else:
                 forms = done[len(done) - parts :]
                 del done[len(done) - parts :]
-                read = _READERS.get(node.__class__, ExpressionReader._named)
-                done.append(read(self, node, forms, owner))
+                done.append(self.node(node, forms, owner))
         return done[0]
 
-    def _leaf(self, expression: Any, owner: str) -> LinearForm | None:
+    def node(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
+        """An expression whose arguments are read.
+
+        Raises:
+            Nonlinear: it is not linear in the variables.
+        """
+        read = _READERS.get(expression.__class__, ExpressionReader._named)
+        return read(self, expression, forms, owner)
+
+    def kind(self, expression: Any) -> str:
+        """What is done to the arguments of an expression: "sum", "product", ..., or "named"."""
+        return _READERS.get(expression.__class__, ExpressionReader._named).__name__[1:]
+
+    def leaf(self, expression: Any, owner: str) -> LinearForm | None:
         """A number, Var or Param as a form; None for what has arguments."""
         if expression.__class__ in native_numeric_types:
             return LinearForm(Coefficient(float(expression)))
@@ -95,7 +107,7 @@ class ExpressionReader:
             return LinearForm(Coefficient(1.0))
         return None
 
-    def _arguments(self, expression: Any, owner: str) -> list[Any]:
+    def arguments(self, expression: Any, owner: str) -> list[Any]:
         """Arguments that are linear forms themselves."""
         if isinstance(expression, NamedExpressionData):
             if expression.expr is None:
@@ -104,7 +116,7 @@ class ExpressionReader:
         read = _READERS.get(expression.__class__)
         if read is None:
             raise RuleError(
-                f"{owner}: {_shown(expression)} is of a kind that rules cannot hold "
+                f"{owner}: {shown(expression)} is of a kind that rules cannot hold "
                 f"({expression.__class__.__name__}). Rules are linear in the outputs; inputs "
                 "(mutable Params) may enter through + - * / **, exp, log, abs and the like, "
                 "Expr_if, gdpnet.maximum, gdpnet.minimum and gdpnet.relu."
@@ -138,7 +150,7 @@ class ExpressionReader:
         if not left.is_constant:
             raise _nonlinear(expression, owner)
         product = right.times(left.constant)
-        return product if left.constant.is_number else _checked(product, owner)
+        return product if left.constant.is_number else checked(product, owner)
 
     def _negation(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         return forms[0].times(Coefficient(-1.0))
@@ -150,7 +162,7 @@ class ExpressionReader:
         divisor = below.constant
         if divisor.is_number:
             if divisor.number == 0.0:
-                raise RuleError(f"{owner}: {_shown(expression)} divides by zero.")
+                raise RuleError(f"{owner}: {shown(expression)} divides by zero.")
             return above.times(Coefficient(1.0 / divisor.number))
 
         def divided(coefficient: Coefficient) -> Coefficient:
@@ -159,7 +171,7 @@ class ExpressionReader:
             return Coefficient.of(("divide", coefficient.tree(), divisor.tree()))
 
         quotient = LinearForm(divided(above.constant), {c: divided(a) for c, a in above})
-        return _checked(quotient, owner)
+        return checked(quotient, owner)
 
     def _power(self, expression: Any, forms: list[LinearForm], owner: str) -> LinearForm:
         base, exponent = forms
@@ -202,7 +214,7 @@ class ExpressionReader:
                 for column in {**chosen.columns, **other.columns}
             },
         )
-        return _checked(form, owner)
+        return checked(form, owner)
 
     # ---- relations -----------------------------------------------------------------------
 
@@ -218,7 +230,7 @@ class ExpressionReader:
             left, right = (self.linear(argument, owner) for argument in relation.args)
             return [(left - right, False)]
         raise RuleError(
-            f"{owner}: expected an equality or inequality, got {_shown(relation)} "
+            f"{owner}: expected an equality or inequality, got {shown(relation)} "
             f"({relation.__class__.__name__})."
         )
 
@@ -255,7 +267,7 @@ class ExpressionReader:
             if isinstance(expression, logical_expr.XorExpression):
                 return ("not", _both_or_neither(*parts))
         raise RuleError(
-            f"{owner}: the condition {_shown(expression)} ({expression.__class__.__name__}) is "
+            f"{owner}: the condition {shown(expression)} ({expression.__class__.__name__}) is "
             "not understood. Write a relation over inputs (m.Ta >= 28), several joined by "
             "pyo.land, pyo.lor, pyo.lnot, or a function x -> bool (batch,)."
         )
@@ -264,7 +276,7 @@ class ExpressionReader:
         form = self.linear(expression, owner)
         if not form.is_constant:
             raise RuleError(
-                f"{owner}: the condition {_shown(relation)} depends on a variable. When a rule "
+                f"{owner}: the condition {shown(relation)} depends on a variable. When a rule "
                 "applies is decided by the inputs alone; write what depends on outputs as a "
                 "disjunct instead (gdpnet.implies does that)."
             )
@@ -290,7 +302,7 @@ class ExpressionReader:
         kind = _LOGIC.get(expression.__class__)
         if kind is None:
             raise RuleError(
-                f"{owner}: {_shown(expression)} ({expression.__class__.__name__}) cannot stand in "
+                f"{owner}: {shown(expression)} ({expression.__class__.__name__}) cannot stand in "
                 "a LogicalConstraint that gdpnet reads. Use indicator_vars and BooleanVars with "
                 "land, lor, lnot, implies, equivalent, xor, exactly, atleast, atmost; write "
                 "relations over outputs as Disjunctions, and over inputs as active_when."
@@ -364,8 +376,8 @@ def _atom(tree: Tree, owner: str) -> LinearForm:
     return LinearForm(Coefficient.of(tree))
 
 
-def _checked(form: LinearForm, owner: str) -> LinearForm:
-    """A form whose atoms are new."""
+def checked(form: LinearForm, owner: str) -> LinearForm:
+    """A form whose atoms are new; refused where they are too deep or not finite."""
     for coefficient in (form.constant, *form.columns.values()):
         for atom in coefficient.atoms:
             _refuse_unusable(atom, owner)
@@ -434,14 +446,19 @@ def _param_value(param: ParamData) -> float | None:
         return None
 
 
-def _shown(expression: Any) -> str:
+def shown(expression: Any) -> str:
+    """What the modeller wrote, for messages."""
     text = str(expression)
     return f"'{text}'" if len(text) <= 80 else f"'{text[:77]}...'"
 
 
-def _nonlinear(expression: Any, owner: str) -> RuleError:
-    return RuleError(
-        f"{owner}: {_shown(expression)} is not linear in the variables. Rules are linear in the "
+class Nonlinear(RuleError):  # noqa: N818
+    """An expression is not linear in the variables."""
+
+
+def _nonlinear(expression: Any, owner: str) -> Nonlinear:
+    return Nonlinear(
+        f"{owner}: {shown(expression)} is not linear in the variables. Rules are linear in the "
         "outputs and auxiliaries; split the rule into disjuncts, or bound the term linearly. "
         "If a Var in it is meant as an input, declare it as a mutable Param."
     )

@@ -2,7 +2,8 @@
 
 A file has the sections of `RuleData`. Format 2 is open to additions: a row says its `kind` and
 `role`, a clause its `kind`, and a section, kind or role that is not known is refused by name, never
-passed over. Format 1 had none of these; `_format_1` infers them.
+passed over. Format 1 had none of these; `_format_1` infers them. Format 3 has rows of the kind
+`convex`, and is written where there are any.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import Kind, RuleData
+from gdpnet.ir.data import Curve, Kind, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _decode
 from gdpnet.rules._parts import Damage, Unknown
 
 FORMAT = "gdpnet rules"
-VERSION = 2
+VERSION = 3
+_LINEAR = 2  # what rules without convex rows are written in, for any gdpnet that reads it
 
 
 def fingerprint(data: RuleData) -> str:
@@ -72,7 +74,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _encode(data: RuleData) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if data.curved else _LINEAR,
         "inputs": [
             {"name": name, "bounds": [_finite(low), _finite(high)]}
             for name, (low, high) in zip(data.inputs, data.input_bounds, strict=True)
@@ -84,13 +86,14 @@ def _encode(data: RuleData) -> dict[str, Any]:
         ],
         "rows": [
             {
-                "kind": "linear",
+                "kind": _decode.CONVEX if row.curves else _decode.LINEAR,
                 "role": row.role,
                 "source": row.source,
                 "name": row.name,
                 "terms": [[column, *_encode_coefficient(a)] for column, a in row.terms],
                 "sense": "==" if row.equality else "<=",
                 "bound": _encode_coefficient(row.bound),
+                **({"curves": [_encode_curve(c) for c in row.curves]} if row.curves else {}),
             }
             for row in data.rows
         ],
@@ -141,6 +144,16 @@ def _as_format_1(content: dict[str, Any]) -> dict[str, Any]:
         "rows": [without(row) for row in content["rows"]],
         "booleans": [without(boolean) for boolean in content["booleans"]],
         "clauses": [without(c) | {"logic": c["kind"] not in rules} for c in content["clauses"]],
+    }
+
+
+def _encode_curve(curve: Curve) -> dict[str, Any]:
+    power = {"exponent": curve.exponent} if curve.shape is Shape.POWER else {}
+    return {
+        "shape": curve.shape,
+        "weight": curve.weight,
+        "arguments": list(curve.arguments),
+        **power,
     }
 
 

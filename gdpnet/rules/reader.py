@@ -22,12 +22,24 @@ from pyomo.gdp.disjunct import DisjunctData, DisjunctionData
 from pyomo.network import Port
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.data import Boolean, Clause, Column, Condition, Kind, Role, Row, Rule, RuleData
+from gdpnet.ir.data import (
+    Boolean,
+    Clause,
+    Column,
+    Condition,
+    Curve,
+    Kind,
+    Role,
+    Row,
+    Rule,
+    RuleData,
+)
 from gdpnet.ir.linear import LinearForm
 from gdpnet.ir.logic import ClauseWriter
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.rules.associations import binary_of, identity, known_value, representative
-from gdpnet.rules.expressions import ExpressionReader
+from gdpnet.rules.convexity import ConvexReader, CurveDraft, RowDraft
+from gdpnet.rules.expressions import ExpressionReader, Nonlinear
 
 logger = logging.getLogger("gdpnet")
 
@@ -137,6 +149,9 @@ class Reader:
         self._incomplete = False
         self.expressions = ExpressionReader(
             self._column, self._input_column, self._boolean_of, self._fix_boolean
+        )
+        self.convexity = ConvexReader(
+            self.expressions, lambda: self.input_bounds, self._column_range
         )
         self.rows: list[Row] = []
         self.global_rows: list[int] = []
@@ -342,6 +357,9 @@ class Reader:
         self.global_rows += self._add_rows([(row, False)], name, role)
         return unbounded
 
+    def _column_range(self, column: int) -> tuple[float, float]:
+        return self.columns[column].lower, self.columns[column].upper
+
     def _input_column(self, param: ParamData) -> int | None:
         return self._input_of.get(id(param))
 
@@ -446,12 +464,12 @@ class Reader:
 
     def _add_rows(
         self,
-        forms: Sequence[tuple[LinearForm, bool]],
+        forms: Sequence[tuple[LinearForm, bool] | RowDraft],
         name: str,
         role: Role = Role.CONSTRAINT,
     ) -> list[int]:
         source, added = len(self.rows), []
-        for form, equality in forms:
+        for form, equality, *curved in forms:
             bound = form.constant.scaled(-1.0)
             if bound.is_number and not math.isfinite(bound.number):
                 if bound.number == math.inf and not equality:
@@ -460,8 +478,30 @@ class Reader:
             if not all(a.is_finite for a in (bound, *form.columns.values())):
                 raise RuleError(f"Constraint '{name}' has a coefficient that is not finite.")
             added.append(len(self.rows))
-            self.rows.append(Row(name, tuple(sorted(form)), bound, equality, role, source))
+            row = Row(name, tuple(sorted(form)), bound, equality, role, source)
+            self.rows.append(row)
+            if curved and curved[0]:
+                curves = tuple(self._add_curve(draft, row) for draft in curved[0])
+                self.rows[added[-1]] = replace(row, curves=curves)
         return added
+
+    def _add_curve(self, draft: CurveDraft, row: Row) -> Curve:
+        """A curve of a row: its arguments become rows."""
+        first = len(self.rows)
+        for form in draft.arguments:
+            if not all(a.is_finite for a in (form.constant, *form.columns.values())):
+                raise RuleError(f"Constraint '{row.name}' has a coefficient that is not finite.")
+            bound = form.constant.scaled(-1.0)
+            terms = tuple(sorted(form))
+            self.rows.append(Row(row.name, terms, bound, role=Role.ARGUMENT, source=row.source))
+        rows = tuple(range(first, len(self.rows)))
+        return Curve(draft.shape, draft.weight, rows, draft.exponent)
+
+    def _read_rows(self, relation: Any, owner: str) -> Sequence[tuple[LinearForm, bool] | RowDraft]:
+        try:
+            return self.expressions.rows(relation, owner)
+        except Nonlinear:
+            return self.convexity.rows(relation, owner)
 
     # ---- blocks --------------------------------------------------------------------------
 
@@ -502,7 +542,7 @@ class Reader:
     def _constraint(self, data: Any, guard: int, conditions: tuple[int, ...]) -> None:
         name = data.name
         conditions = conditions + self._conditions_of(data)
-        rows = self._add_rows(self.expressions.rows(data.expr, f"Constraint '{name}'"), name)
+        rows = self._add_rows(self._read_rows(data.expr, f"Constraint '{name}'"), name)
         if not conditions:
             (self.global_rows if guard < 0 else self.booleans[guard].true_rows).extend(rows)
             return

@@ -5,6 +5,7 @@
 | `Exact` | the exact engine, with MILP for what it cannot finish |
 | `MILP` | one mixed-integer program a sample |
 | `Extended` | linear programs of CNF, partial DNF and DNF |
+| `Conic` | conic programs of the same, with norm="l2" |
 
 `register` gives a backend of your own a name.
 """
@@ -21,6 +22,7 @@ from gdpnet.solve.base import (
     Request,
     Settings,
 )
+from gdpnet.solve.conic.backend import Conic
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.milp.backend import MILP
@@ -31,6 +33,7 @@ __all__ = [
     "Answer",
     "Backend",
     "Capabilities",
+    "Conic",
     "Exact",
     "Extended",
     "Gradients",
@@ -46,5 +49,6 @@ register("exact", Exact)
 register("extended", Extended)
 for _solver in SOLVERS:
     register(_solver, partial(Extended, _solver))
+register("clarabel", Conic)
 for _solver in SOLVERS:
     register(MILP(_solver).name, partial(MILP, _solver))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from inspect import signature
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
@@ -22,6 +22,8 @@ Array = np.ndarray
 
 _ANSWERED = np.zeros(len(Status), dtype=bool)  # by status: y is said to satisfy the rules
 _ANSWERED[[Status.SATISFIED, Status.PROJECTED, Status.LIMIT]] = True
+_ORDINARY = np.zeros(len(Status), dtype=bool)
+_ORDINARY[[Status.SATISFIED, Status.PROJECTED]] = True
 
 
 class Settings(NamedTuple):
@@ -146,7 +148,8 @@ class Linearisation(ABC):
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
 
 
-class Answer(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Answer:
     """What a backend found for a flat batch.
 
     Attributes:
@@ -174,7 +177,7 @@ class Answer(NamedTuple):
     solvers: tuple[str, ...]
     auxiliaries: Array
     linearisation: Linearisation | None = None
-    notes: Mapping[str, Array] = {}  # never written into: `noting` makes a new one
+    notes: Mapping[str, Array] = field(default_factory=dict)
 
     @staticmethod
     def passed(request: Request, active: Array, *solvers: str) -> Answer:
@@ -216,7 +219,16 @@ class Answer(NamedTuple):
 
     def noting(self, **notes: Array) -> Answer:
         """The same with more notes."""
-        return self._replace(notes={**self.notes, **notes})
+        return self.replace(notes={**self.notes, **notes})
+
+    def replace(self, **changes: Any) -> Answer:
+        """The same with other attributes."""
+        return Answer(**{name: getattr(self, name) for name in _ATTRIBUTES} | changes)
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether every sample is projected, or was right as it was."""
+        return bool(_ORDINARY.take(self.status).all())
 
     def disjunct(self, rules: Rules) -> Array:
         """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
@@ -231,6 +243,9 @@ class Answer(NamedTuple):
         return chosen
 
 
+_ATTRIBUTES = tuple(attribute.name for attribute in fields(Answer))
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a backend can do; the projector asks for these, never for a name.
@@ -241,6 +256,7 @@ class Capabilities:
         linearisation: its answers come with their derivative.
         strict: its answers can be tightened until they hold without tolerance.
         nearest: where rules contradict each other it breaks them as little as possible.
+        convex: rows may be convex, and need not be linear.
     """
 
     norms: frozenset[str] = frozenset({"l1"})
@@ -248,6 +264,7 @@ class Capabilities:
     linearisation: bool = False
     strict: bool = False
     nearest: bool = False
+    convex: bool = False
 
 
 class Backend(ABC):
@@ -291,6 +308,11 @@ class Backend(ABC):
         if norm not in self.capabilities.norms:
             known = ", ".join(map(repr, sorted(self.capabilities.norms)))
             raise InputError(f"norm: solver {self!r} knows {known}, got {norm!r}.")
+
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where it does not know a kind of row."""
+        if not self.capabilities.convex:
+            refuse_curved(rules, f"solver: {self!r}")
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

@@ -18,7 +18,7 @@ from gdpnet.ir.data import Clause
 from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.rules import Evaluated, Rules
 from gdpnet.lp.program import Outcome
-from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp import cuts, disjunctive
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.threads import in_threads
 
@@ -112,7 +112,7 @@ def _holding_with_auxiliaries(rules: Rules, batch: Batch) -> np.ndarray:
     for i, y in enumerate(batch.y.detach().cpu().numpy()):
         sample = RulesAtSample.of(rules, evaluated, i)
         program = sample.least_violation(y, sample.clauses, rules.data.global_rows, (), 0.0)
-        for literal in disjunctive.solve(program).literals:
+        for literal in cuts.solve(program, sample, disjunctive.solve).literals:
             holds[i, abs(literal) - 1] = literal > 0
     return holds
 
@@ -233,7 +233,7 @@ def _is_tied(rules: Rules, clause: Clause) -> bool:
 def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     rules, data = state.rules, state.rules.data
     auxiliary = {
-        i for i, row in enumerate(data.rows) if any(c >= data.outputs for c, _ in row.terms)
+        i for i in range(len(data.rows)) if any(c >= data.outputs for c in data.columns_in(i))
     }
     floating = [i for i in data.global_rows if i in auxiliary]
     fixed = torch.tensor([i not in auxiliary for i in range(len(data.rows))], dtype=torch.bool)
@@ -275,10 +275,9 @@ def _least(
 ) -> float:
     # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
     program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + 1e-12)
-    answer = disjunctive.solve(program)
+    answer = cuts.solve(program, sample)
     if answer.outcome is Outcome.INFEASIBLE:
         return float("inf")
-    answer = disjunctive.polish(program, answer)
     if answer.point is None:
         raise SolverError(f"HiGHS could not measure the violation: {answer.outcome.message}.")
     return max(0.0, float(answer.point[-1]))

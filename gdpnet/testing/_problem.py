@@ -22,6 +22,7 @@ class Sample:
         x: Values of the inputs.
         distance: Least l1 distance; infinite where the rules contradict each other, None where it
             is not known without solving.
+        euclidean: Least l2 distance, in the same way.
         tie: Whether several disjuncts are equally near.
     """
 
@@ -29,6 +30,7 @@ class Sample:
     x: Point = ()
     distance: float | None = None
     tie: bool = False
+    euclidean: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Problem:
         samples: The predictions.
         outputs: Names of Vars.
         inputs: Names of mutable scalar Params.
+        input_bounds: Range of each input; none where not given.
         off: Names of the components that do not apply at given inputs.
         reach: A bound that the oracle may put on Vars without one.
         auxiliaries: Whether Vars other than the outputs stand in the rules.
@@ -61,6 +64,7 @@ class Problem:
     samples: tuple[Sample, ...]
     outputs: tuple[str, ...] = ("y",)
     inputs: tuple[str, ...] = ()
+    input_bounds: tuple[tuple[float, float], ...] | None = None
     off: Callable[[dict[str, float]], list[str]] = field(default=lambda x: [])
     reach: float = 1000.0
     auxiliaries: bool = False
@@ -72,6 +76,7 @@ class Problem:
             m,
             outputs=[m.find_component(name) for name in self.outputs],
             inputs=[m.find_component(name) for name in self.inputs],
+            input_bounds=self.input_bounds,
         )
 
     @property

@@ -48,6 +48,7 @@ class BackendContract:
     Attributes:
         solver: What `gdpnet.project` takes as `solver`.
         relaxation: Likewise; with "dnf" answers have to be exact, with others a lower bound.
+        norm: Likewise; with another than "l1" override `wanted`.
         gradient: "vertex", or None for a solver without a derivative.
         limits: Whether the solver searches, and so needs to be stopped by `time_limit`.
         ties: Whether of disjuncts that are equally near the first is taken.
@@ -63,6 +64,7 @@ class BackendContract:
 
     solver: Any = "auto"
     relaxation: Any = "dnf"
+    norm: str = "l1"
     gradient: Any = "vertex"
     limits: bool = True
     ties: bool = True
@@ -76,9 +78,18 @@ class BackendContract:
         self, rules: gdpnet.RuleModel, yhat: Any, x: Any = None, **keywords: Any
     ) -> gdpnet.Projection:
         """`gdpnet.project` with this solver."""
-        return gdpnet.project(
-            rules, yhat, x, solver=self.solver, relaxation=self.relaxation, **keywords
-        )
+        keywords = {"relaxation": self.relaxation, "norm": self.norm, **keywords}
+        return gdpnet.project(rules, yhat, x, solver=self.solver, **keywords)
+
+    def wanted(self, problem: Problem, sample: int) -> float:
+        """The distance of a sample of a problem, infinite where rules contradict each other."""
+        if self.norm != "l1":
+            raise NotImplementedError(f"the distances of the bank are l1, not {self.norm}")
+        return _wanted(problem, sample)
+
+    def value_of(self, distance: float) -> float:
+        """What is minimised, at a distance."""
+        return distance * distance if self.norm == "l2" else distance
 
     @property
     def exact(self) -> bool:
@@ -100,15 +111,16 @@ class BackendContract:
         p = self.project(rules, problem.yhat, problem.x)
         holds = rules.satisfied(y=p.y, x=problem.x, tol=1e-8)
         for k in range(len(problem.samples)):
-            wanted, told = _wanted(problem, k), f"{problem.name}, sample {k}"
+            wanted, told = self.wanted(problem, k), f"{problem.name}, sample {k}"
+            value = self.value_of(wanted)
             status = Status(int(p.status[k]))
             if status == Status.CONFLICT:
                 assert math.isinf(wanted), f"{told}: CONFLICT, but an output is {wanted} away"
                 assert math.isinf(p.distance[k]), f"{told}: CONFLICT at {float(p.distance[k])}"
                 assert torch.equal(p.y[k], problem.yhat[k]), f"{told}: CONFLICT that moves"
                 continue
-            assert p.value[k] <= wanted + _near(wanted), (
-                f"{told}: value {float(p.value[k])} is no lower bound of {wanted}"
+            assert p.value[k] <= value + _near(value), (
+                f"{told}: value {float(p.value[k])} is no lower bound of {value}"
             )
             if status == Status.RELAXED and not self.exact:
                 assert not holds[k], f"{told}: RELAXED, but the output satisfies the rules"
@@ -117,7 +129,7 @@ class BackendContract:
             assert holds[k], f"{told}: {status.name}, but rules are broken"
             if self.exact:
                 _close(p.distance[k], wanted, told)
-                _close(p.value[k], wanted, told)
+                _close(p.value[k], value, told)
             else:
                 assert p.distance[k] >= wanted - _near(wanted), f"{told}: nearer than possible"
             _disjuncts_hold(problem, model, rules, p, k)
@@ -227,7 +239,7 @@ class BackendContract:
             first = 3.0 if low_first else 7.0
             _equal(p.y[1].tolist(), [first, first], "of two corners at equal distance")
             _equal(p.disjunct[[1, 3], 0].tolist(), [0, 0], "disjuncts at equal distance")
-            _close(p.distance[3], 4.0, "distance of a tie")
+            _close(p.distance[3], math.sqrt(10.0) if self.norm == "l2" else 4.0, "a tie")
 
     # ---- bad input -----------------------------------------------------------------------------
 
@@ -301,7 +313,7 @@ class BackendContract:
             assert rules.satisfied(y=p.y, x=x, tol=1e-6)[good].all(), f"{name}: rules are broken"
             assert good.all() or not self.exact, f"{name}: {_names(p)}"
             if self.exact:
-                wanted = [_wanted(problem, k) for k in range(len(problem.samples))]
+                wanted = [self.wanted(problem, k) for k in range(len(problem.samples))]
                 assert torch.allclose(p.distance, torch.tensor(wanted), atol=1e-5), (
                     f"{name}: {p.distance.tolist()}, wanted {wanted}"
                 )

@@ -25,7 +25,7 @@ class WithoutDerivative(gdpnet.solve.MILP):
     capabilities = Capabilities()
 
     def solve(self, request: Request) -> Answer:
-        return super().solve(request)._replace(linearisation=None)
+        return super().solve(request).replace(linearisation=None)
 
 
 def gradients(gradient: Any, **keywords: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

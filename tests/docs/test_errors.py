@@ -82,10 +82,23 @@ YHAT = torch.tensor([[0.6, 0.1]])
 # ---- reading rules -----------------------------------------------------------------------
 
 
-def not_linear() -> None:
+def not_convex() -> None:
     m = cooling()
     m.power = pyo.Constraint(expr=m.f * m.c <= 0.5)
     read(m)
+
+
+def convex_with_another_sense() -> None:
+    m = cooling()
+    m.far = pyo.Constraint(expr=m.f**2 + m.c**2 >= 0.5)
+    read(m)
+
+
+def sign_not_known() -> None:
+    m = cooling()
+    m.t = pyo.Param(mutable=True, initialize=1.0)
+    m.weighted = pyo.Constraint(expr=m.t * pyo.sqrt(m.f**2 + m.c**2) <= 0.5)
+    gdpnet.RuleModel(m, outputs=[m.f, m.c], inputs=[m.t])
 
 
 def condition_on_an_output() -> None:
@@ -176,7 +189,7 @@ def newer_file() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         hot_rules().save("rules.json")
         content = json.loads(Path("rules.json").read_text(encoding="utf-8"))
-        content["rows"][0]["kind"] = "convex"
+        content["rows"][0]["kind"] = "conic"
         Path("rules.json").write_text(json.dumps(content), encoding="utf-8")
         gdpnet.load_rules("rules.json")
 
@@ -454,7 +467,9 @@ def twice_differentiated() -> None:
 
 
 PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
-    (gdpnet.errors.RuleError, not_linear),
+    (gdpnet.errors.RuleError, not_convex),
+    (gdpnet.errors.RuleError, convex_with_another_sense),
+    (gdpnet.errors.RuleError, sign_not_known),
     (gdpnet.errors.RuleError, condition_on_an_output),
     (gdpnet.errors.RuleError, condition_without_effect),
     (gdpnet.errors.RuleError, immutable_input),

@@ -24,7 +24,7 @@ Signature = tuple[Any, ...]
 
 
 def assembled(
-    rules: gdpnet.RuleModel, relaxation: Any, x: Sequence[float] | None
+    rules: gdpnet.RuleModel, relaxation: Any, x: Sequence[float] | None, norm: str = "l1"
 ) -> tuple[RelaxationProgram | None, Any]:
     """The program of the rules at x, and the rules there as numbers."""
     ready = relaxable(rules)
@@ -41,16 +41,16 @@ def assembled(
     if contradictory(parts):
         return None, instance
     data = ready.rules.data
-    return RelaxationProgram(data, complete(data, parts)), instance
+    return RelaxationProgram(data, complete(data, parts), norm), instance
 
 
 def rows_of(
     variables: Sequence[Variable],
     lower: np.ndarray,
     upper: np.ndarray,
-    rows: Iterator[tuple[list[tuple[int, float]], float, bool]],
+    rows: Iterator[tuple[list[tuple[int, float]], float, Any]],
 ) -> Counter[Signature]:
-    """Rows as sets of (entries by what their columns are, right side, sense).
+    """Rows as sets of (entries by what their columns are, right side, sense or place in a cone).
 
     Columns without a name of their own (helpers of propositions) are told apart by the rows they
     stand in, as far as that goes.
@@ -92,11 +92,20 @@ def of_program(program: RelaxationProgram, instance: Any, yhat: np.ndarray) -> C
     every[program.moving] = program.moving_values(parameters)[0]
     value, bound = every[: len(program.value)], every[len(program.value) :]
 
-    def rows() -> Iterator[tuple[list[tuple[int, float]], float, bool]]:
+    place = {
+        cone.first + k: (cone.kind, k, cone.exponent)
+        for cone in program.cones
+        for k in range(cone.size)
+    }
+
+    def rows() -> Iterator[tuple[list[tuple[int, float]], float, Any]]:
         for i in range(len(bound)):
             span = slice(program.start[i], program.start[i + 1])
             terms = list(zip(program.column[span].tolist(), value[span].tolist(), strict=True))
-            yield from both(terms, float(bound[i]), bool(program.equality[i]))
+            if i in place:
+                yield terms, float(bound[i]), place[i]
+            else:
+                yield from both(terms, float(bound[i]), bool(program.equality[i]))
 
     return rows_of(program.variables, program.lower, program.upper, rows())
 
@@ -105,7 +114,16 @@ def of_chain(lp: Any) -> Counter[Signature]:
     matrices = read_matrices(lp)
     matrix, bound = matrices.at(matrices.values())
 
-    def rows() -> Iterator[tuple[list[tuple[int, float]], float, bool]]:
+    def rows() -> Iterator[tuple[list[tuple[int, float]], float, Any]]:
+        entries, right = matrices.numbers(matrices.values())
+        structure = matrices.structure
+        for cone in structure.cones:
+            for k in range(cone.size):
+                i = cone.first + k
+                span = slice(structure.start[i], structure.start[i + 1])
+                columns = structure.column[span].tolist()
+                terms = list(zip(columns, entries[span].tolist(), strict=True))
+                yield terms, float(right[i]), (cone.kind, k, cone.exponent)
         for i, row in enumerate(matrices.rows):
             span = slice(matrix.indptr[i], matrix.indptr[i + 1])
             terms = list(
@@ -126,11 +144,16 @@ def both(
 
 
 def assert_equal(
-    rules: gdpnet.RuleModel, chain: Callable[..., Any], relaxation: Any, x: Any, yhat: Any
+    rules: gdpnet.RuleModel,
+    chain: Callable[..., Any],
+    relaxation: Any,
+    x: Any,
+    yhat: Any,
+    norm: str = "l1",
 ) -> bool:
     """Whether there was a program to compare; the rules may contradict each other."""
     start = np.clip(np.array(yhat, dtype=float), *box_at(rules, x))
-    program, instance = assembled(rules, relaxation, x)
+    program, instance = assembled(rules, relaxation, x, norm)
     try:
         lp = chain(relaxation, x, start.tolist())
     except gdpnet.errors.ConflictError:
@@ -166,8 +189,9 @@ def comparable(rules: gdpnet.RuleModel) -> bool:
 SAME_ENTRIES = [p for p in PROBLEMS if p.name != "logic_inside_disjunct"]
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("problem", SAME_ENTRIES, ids=lambda p: p.name)
-def test_the_bank(problem: Problem) -> None:
+def test_the_bank(problem: Problem, norm: str) -> None:
     rules = problem.rules()
     if not comparable(rules):
         pytest.skip("no hull, or too many products")
@@ -180,11 +204,11 @@ def test_the_bank(problem: Problem) -> None:
 
     def chain(relaxation: Any, x: Any, yhat: Any) -> Any:
         options = {"inputs": inputs, "clusters": relaxation, "x": x, "yhat": yhat}
-        return convexify(m, outputs, prune=False, **options)
+        return convexify(m, outputs, prune=False, norm=norm, **options)
 
     for sample in problem.samples[:3]:
         for kind in kinds:
-            assert_equal(rules, chain, kind, sample.x or None, sample.yhat)
+            assert_equal(rules, chain, kind, sample.x or None, sample.yhat, norm)
 
 
 def test_random_rules() -> None:

@@ -50,24 +50,29 @@ def reading(m: Any, outputs: Any = None, inputs: Any = None) -> Callable[[], Any
     "body",
     [
         lambda m: m.y[0] * m.y[1],
-        lambda m: m.y[0] ** 2,
-        lambda m: pyo.exp(m.y[0]),
-        lambda m: m.Ta / m.y[0],
-        lambda m: abs(m.y[0]),
-        lambda m: 2 ** m.y[1],
-        lambda m: gdpnet.maximum(m.y[0], m.y[1]),
+        lambda m: -(m.y[0] ** 2),
+        lambda m: -pyo.exp(m.y[0]),
+        lambda m: -abs(m.y[0]),
+        lambda m: -(2 ** m.y[1]),
+        lambda m: gdpnet.minimum(m.y[0], m.y[1]) - 1,
     ],
 )
-def test_nonlinear_constraint(body: Callable[[Any], Any]) -> None:
+def test_nonconvex_constraint(body: Callable[[Any], Any]) -> None:
     m = base()
-    m.curve = pyo.Constraint(expr=body(m) <= 1)
-    refused(reading(m), "Constraint 'curve'", "not linear", "split the rule into disjuncts")
+    m.curve = pyo.Constraint(expr=body(m) <= -0.5)
+    refused(reading(m), "Constraint 'curve'", "convex")
+
+
+def test_constraint_whose_sign_an_input_decides() -> None:
+    m = base()
+    m.curve = pyo.Constraint(expr=m.Ta / m.y[0] <= 1)
+    refused(reading(m), "Constraint 'curve'", "'Ta/y[0]'", "nonnegative", "input_bounds")
 
 
 def test_nonlinear_constraint_in_a_disjunct() -> None:
     m = base()
     m.rule = Disjunction(expr=[[m.y[0] * m.y[1] <= 0.2], [m.y[0] <= 0.5]])
-    refused(reading(m), "rule_disjuncts[0].constraint[1]", "y[0]*y[1]", "not linear")
+    refused(reading(m), "rule_disjuncts[0].constraint[1]", "y[0]*y[1]", "neither convex")
 
 
 def test_expr_if_over_outputs() -> None:

@@ -283,7 +283,7 @@ def test_another_version(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": 99}))
     with pytest.raises(
-        gdpnet.errors.RuleError, match=r"version 99 of the format.*reads versions 1 to 2"
+        gdpnet.errors.RuleError, match=r"version 99 of the format.*reads versions 1 to 3"
     ):
         gdpnet.load_rules(path)
 
@@ -471,7 +471,7 @@ def test_roles_and_kinds_have_to_fit(name: str, tmp_path: Path) -> None:
     ("place", "edit"),
     [
         ("the section 'prices' is not known", _set("prices", [])),
-        (r"rows[0].kind: 'convex' is not known (known: linear)", _set("rows", 0, "kind", "convex")),
+        (r"rows[0].kind: 'conic' is not known (known: linear)", _set("rows", 0, "kind", "conic")),
         ("rows[0].role: 'price' is not known (known: const", _set("rows", 0, "role", "price")),
         ("clauses[0].kind: 'count' is not known (known: dis", _set("clauses", 0, "kind", "count")),
     ],
@@ -529,7 +529,7 @@ def test_versions_of_another_type(version: Any, tmp_path: Path) -> None:
     conditional().save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
     with pytest.raises(
-        gdpnet.errors.RuleError, match="of the format; this gdpnet reads versions 1 to 2"
+        gdpnet.errors.RuleError, match="of the format; this gdpnet reads versions 1 to 3"
     ):
         gdpnet.load_rules(path)
 

@@ -166,7 +166,7 @@ def test_a_transformed_part_is_rows() -> None:
     assert gdpnet.project(rules, [4.5, 6.0]).y.tolist() == pytest.approx([3.0, 7.0])
 
 
-# ---- how many rows are not linear ---------------------------------------------------------------
+# ---- how many rows are not convex ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,13 +178,13 @@ def test_a_transformed_part_is_rows() -> None:
         (9, "8 more obstacles (c[1], c[2], c[3], ...): gdpnet.check(model) lists all."),
     ],
 )
-def test_nonlinear_rows_are_counted(count: int, said: str | None) -> None:
+def test_nonconvex_rows_are_counted(count: int, said: str | None) -> None:
     m = gap()
     m.ok = pyo.Constraint(expr=m.y[0] + m.y[1] <= 15)
     m.c = pyo.Constraint(range(count), rule=lambda m, i: m.y[0] * m.y[1] >= i)
     with pytest.raises(gdpnet.errors.RuleError) as caught:
         gdpnet.RuleModel(m, outputs=[m.y])
     text = str(caught.value)
-    assert text.startswith("Constraint 'c[0]': 'y[0]*y[1]' is not linear in the variables.")
+    assert text.startswith("Constraint 'c[0]': 'y[0]*y[1]' makes it neither convex nor concave")
     assert ("more obstacle" in text) == (said is not None)
     assert said is None or text.endswith(said)

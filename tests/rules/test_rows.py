@@ -429,8 +429,8 @@ def test_functions_of_numbers_and_of_variables() -> None:
     assert gdpnet.relu(-2.0) == 0
     assert gdpnet.relu(2.0) == 2.0
     m = base()
-    m.bad = pyo.Constraint(expr=gdpnet.maximum(m.y[0], m.p[0]) <= 3)
-    with pytest.raises(gdpnet.errors.RuleError, match=r"'bad'.*not linear"):
+    m.bad = pyo.Constraint(expr=gdpnet.maximum(m.y[0], m.p[0]) >= 3)
+    with pytest.raises(gdpnet.errors.RuleError, match=r"'bad'.*convex as <=, not as >="):
         gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
+
 import pytest
 
 from gdpnet.errors import SolverError
-from gdpnet.testing import BackendContract
+from gdpnet.testing import BackendContract, Problem
 from gdpnet.testing.contract import UNBOUNDED
+from tests.solve.l2_oracle import Oracle
 
 
 @pytest.fixture(scope="module")
@@ -67,4 +71,31 @@ class TestHiGHSCNF(TestHiGHS):
 
 
 class TestGurobiCNF(TestGurobi):
+    relaxation = "cnf"
+
+
+@cache
+def euclidean(problem: Problem, sample: int) -> float:
+    x = None if problem.x is None else problem.x[sample].numpy()
+    return math.sqrt(Oracle(problem.rules(), problem.yhat[sample].numpy(), x).solve())
+
+
+class InTheEuclideanNorm(BackendContract):
+    norm = "l2"
+
+    def wanted(self, problem: Problem, sample: int) -> float:
+        return euclidean(problem, sample)
+
+
+class TestExactL2(InTheEuclideanNorm):
+    solver = "exact"
+
+
+class TestClarabel(InTheEuclideanNorm):
+    solver = "clarabel"
+    limits = False
+    refuses = UNBOUNDED
+
+
+class TestClarabelCNF(TestClarabel):
     relaxation = "cnf"

@@ -336,13 +336,9 @@ def test_answers_do_not_depend_on_threads() -> None:
 @pytest.mark.parametrize(
     ("keywords", "told"),
     [
-        ({"relaxation": "cnf"}, "norm: solver .* knows 'l1', got 'l2'"),
-        ({"relaxation": "adaptive"}, "norm: solver .* knows 'l1', got 'l2'"),
+        ({"relaxation": "cnf", "solver": "highs"}, "norm: solver .* knows 'l1', got 'l2'"),
         ({"solver": "milp"}, "norm: solver MILP.* knows 'l1', got 'l2'"),
         ({"solver": "extended"}, "norm: solver Extended.* knows 'l1', got 'l2'"),
-        ({"gradient": "qp"}, "gradient: QP.* is known for norm='l1' only"),
-        ({"gradient": gdpnet.Mixed("qp")}, "gradient: QP.* is known for norm='l1' only"),
-        ({"forward": "qp"}, "gradient: QP.* is known for norm='l1' only"),
         ({"solver": Exact(tie="least_norm")}, "norm: 'l2' leaves no tie to tie='least_norm'"),
     ],
 )

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace gdpnet {
 
 using Index = std::int64_t;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 using Vector = std::span<T>;

@@ -89,7 +89,7 @@ public:
         if (logic.guarded_start[k + 1] > logic.guarded_start[k]) return true;
         const Index first = logic.true_start[k];
         const Index count = logic.true_start[k + 1] - first;
-        if (count == 1 && !rows.equality[logic.true_row[first]]) return node.enforce(rows.count() + logic.true_row[first]);
+        if (count == 1 && has_negation(logic.true_row[first])) return node.enforce(rows.count() + logic.true_row[first]);
         return count > 0;
     }
 
@@ -131,30 +131,34 @@ public:
     // The assignment of a point at which every required clause holds: each gets a true literal.
     template <class RowHolds>
     void record(RowHolds row_holds, Vector<Truth> best) const {
-        for (Index k = 0; k < logic.booleans(); ++k) {
+        for (const Literal& each : disjuncts_) {
+            const Slot k = each.boolean;
             best[k] = state[k];
-            if (!logic.tied[k] && state[k] < 0) best[k] = 0;
-            if (logic.tied[k] && state[k] == 0) {
+            if (!each.tied) {
+                if (state[k] < 0) best[k] = 0;
+            } else if (state[k] == 0) {
                 // Nothing asks for it any more: take the value that enforces nothing.
-                const bool idle = logic.true_start[k] == logic.true_start[k + 1] &&
-                                  logic.guarded_start[k] == logic.guarded_start[k + 1] &&
-                                  logic.false_start[k] < logic.false_start[k + 1];
+                const bool idle =
+                    each.first_row == each.last_row && !each.guards && logic.false_start[k] < logic.false_start[k + 1];
                 best[k] = idle ? 1 : -1;
             }
         }
+        const Literal* const literals = literals_.data();
         for (Index c = 0; c < logic.clauses(); ++c) {
             if (!required(c)) continue;
+            const Clause& clause = clauses_[c];
             bool satisfied = false;
-            for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1] && !satisfied; ++e)
-                satisfied = best[boolean_of(logic.clause_literal[e])] == sign_of(logic.clause_literal[e]);
-            for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1] && !satisfied; ++e) {
-                const Index k = boolean_of(logic.clause_literal[e]);
-                satisfied = !logic.tied[k] && holds(k, row_holds, best.data());
-            }
+            for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
+                satisfied = best[literals[e].boolean] == literals[e].sign;
+            for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
+                satisfied = !literals[e].tied && holds(literals[e], row_holds, best.data());
         }
     }
 
 private:
+    // Whether the closed negation of a row is a row.
+    bool has_negation(Index i) const { return !rows.equality[i] && !(curved_ && rows.curved(i)); }
+
     void decide(Index k, Truth value) {
         state[k] = value;
         trail_[decided_++] = k;
@@ -215,10 +219,11 @@ private:
     std::vector<Clause> clauses_;
     std::vector<Index> trail_;        // booleans in the order of their decision
     Index decided_ = 0;
+    const bool curved_;                // whether some row is
 };
 
 inline Assignment::Assignment(const Component& component)
-    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()) {
+    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()), curved_(!component.rows.curves.none()) {
     for (Index k = 0; k < logic.booleans(); ++k) {
         const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
         const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;

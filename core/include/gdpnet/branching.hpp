@@ -36,20 +36,19 @@ public:
     // what a literal adds to that.
     template <class GainOf>
     Choice choose(const Assignment& assignment, double objective, double cutoff, GainOf gain_of) {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
         const Logic& logic = assignment.logic;
         double best_score = -1.0;
         Index best_width = 0;
         for (Index b = 0; b < count_; ++b) {
             Broken& broken = broken_[b];
             const Index c = broken.clause;
-            double least = infinity, second = infinity;
+            double least = kInfinity, second = kInfinity;
             Index viable = 0;
             broken.up = broken.down = 0;
             for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
                 const Index candidate = logic.clause_literal[e];
                 if (assignment.state[boolean_of(candidate)] != 0) {
-                    literal_bound[e] = infinity;
+                    literal_bound[e] = kInfinity;
                     continue;
                 }
                 const Gain ahead = gain_of(candidate);
@@ -77,7 +76,7 @@ public:
                 clause = c;
             }
         }
-        if (cutoff < infinity && packing_bound() + objective >= cutoff) return Choice::cutoff;
+        if (cutoff < kInfinity && packing_bound() + objective >= cutoff) return Choice::cutoff;
         return Choice::clause;
     }
 

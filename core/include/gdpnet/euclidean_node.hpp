@@ -10,9 +10,16 @@
 // which they do about as much to a row as an output does: else it would take many centres until none matters. A value
 // with centres is no bound of the node (minimise y^2 / 2 for y >= 1000 - z, z free: that is 0, the first value with a
 // centre is not); `Quadratic::bound_value` is one without them.
+//
+// An enforced row that is curved stands in the program as cuts. They are added at the program's optimum until the row
+// holds there. The optimum of what is active then (rows, and instead of their cuts the curved rows themselves) is
+// computed by Newton's method. If no multiplier there has a wrong sign, the tangents at that point take the place of
+// the cuts: it is the optimum of the program with them, to the last digit, and so a bound.
 #pragma once
 
 #include "gdpnet/branching.hpp"
+#include "gdpnet/cuts.hpp"
+#include "gdpnet/polish.hpp"
 #include "gdpnet/quadratic_node.hpp"
 #include "gdpnet/sample.hpp"
 
@@ -20,13 +27,18 @@ namespace gdpnet {
 
 class EuclideanNode : public QuadraticNode {
 public:
-    explicit EuclideanNode(const Sample& sample);
+    explicit EuclideanNode(Sample& sample);
 
     // Takes over what is in the sample and goes to the root. False on contradiction.
     bool begin(Vector<const double> yhat, Vector<const double> weights);
 
     // Adds a row to the program: as a bound if it has one entry. False on contradiction.
     bool enforce(Index code);
+
+    void save(Index level);
+    void restore(Index level);
+    void keep_aside();
+    void take_back();
 
     // Solves the node's program, until its centres do not matter; stops where the bound reaches the cutoff.
     Outcome solve(double cutoff);
@@ -64,15 +76,48 @@ private:
     bool tighten(Index j, double bound, bool is_lower, bool negated);
     bool settled(double share) const;
     Outcome solve(double cutoff, double& curvature);
+    Outcome minimise(double cutoff) { return rows.curves.none() ? q.minimise(cutoff) : minimise_curved(cutoff); }
 
     // By how much row i is violated at z, looked at once.
     double violation(Index i) const {
         double& known = violation_[i];
-        if (std::isnan(known)) known = sample_.violation(i, units.z.data());
+        if (std::isnan(known))
+            known = rows.curved(i) ? cuts_.curved.excess(sample_, rows.curves.place[i], units.z.data())
+                                   : sample_.violation(i, units.z.data());
         return known;
     }
 
-    const Sample& sample_;
+    // ---- curved rows, in euclidean_curved.cpp
+    void enforce_curved(Index c);
+    void enforce_cuts(Index c);
+    void go_back(const Bends::Mark& kept);
+    Outcome minimise_curved(double cutoff);
+    double farthest() const;
+    Index add_cut(Index c, const double* z);
+    void note_active_cuts();
+    bool has_active_cuts() const;
+    bool add_cuts(bool active);
+    bool still_there() const;
+    bool polish();
+    void list_active();
+    bool signs_are_right();
+    bool install();
+    bool curved_rows_hold(double share) const;
+    Gain look_ahead_curved(Index i) const;
+
+    Sample& sample_;
+    mutable Cuts cuts_;
+    Polish polish_;
+    Bends bent_;
+    Bends::Mark bend_aside_;
+    std::vector<Bends::Mark> bends_;   // by level
+    std::vector<double> push_;  // (curved rows, n): what active cuts press
+    std::vector<double> tangent_;   // (n,)
+    std::vector<double> polished_;  // (n,): where Newton's method ended last
+    std::vector<double> last_;      // (n,): the point of the round before
+    double farthest_ = 0.0;
+    Flags presses_;                 // by curved row: whether one of its cuts is active
+    std::vector<std::pair<Index, double>> kept_rows_;  // codes and orientations of active rows that are no cuts
     bool auxiliaries_ = false;  // whether some column has no cost
     std::vector<double> yhat_, weight_;
     mutable std::vector<double> violation_;  // (m,): of z; NaN where nobody has asked

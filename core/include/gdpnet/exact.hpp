@@ -31,6 +31,9 @@ struct Answers {
     Vector<Index> nodes;          // (B,): linear programs of the search
 };
 
+// Whether all samples have a point that is proved nearest.
+bool all_proved(const Answers& answers);
+
 // The final dictionary of each sample, in the user's units.
 struct Dictionaries {
     Matrix<std::int8_t> column_state;  // (B, n)

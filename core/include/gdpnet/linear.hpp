@@ -17,13 +17,19 @@
 // cost left out. Resting on a breakpoint with one-sided slopes s- <= s+ it must satisfy -s+ <= reduced <= -s-.
 // The start (no tight row, everything on its breakpoint nearest to the kink) is dual feasible, and every step
 // keeps that, so `dual_objective` is always a lower bound.
+//
+// An enforced row that is curved stands in the program as cuts, added at its optimum until the row holds there. Then, or
+// as soon as it works, Newton's method computes the optimum of what is active: a point between the vertices of the
+// program, which stays as it is, and a bound by its multipliers.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "gdpnet/branching.hpp"
+#include "gdpnet/cuts.hpp"
 #include "gdpnet/outcome.hpp"
+#include "gdpnet/polish.hpp"
 #include "gdpnet/sample.hpp"
 
 namespace gdpnet {
@@ -85,7 +91,7 @@ public:
     }
 
     // Solves the program, from scratch if the warm start runs into trouble; stops where the bound reaches `cutoff`.
-    Outcome solve(double cutoff);
+    Outcome solve(double cutoff) { return curved ? solve_curved(cutoff) : solve_linear(cutoff); }
 
     // Rebuilds tableau, values and reduced costs from the tight rows alone. False if they are singular.
     bool refactor();
@@ -111,7 +117,24 @@ public:
     void begin_look_ahead() { charged_ = false; }
     Gain look_ahead(Index i, double excess);
 
-    bool holds(Index i) const { return sample.holds(i, value.data()); }
+    // The point of a solved node: that of the program, or near it where rows are curved.
+    const double* point() const { return curved ? point_.data() : value.data(); }
+    bool holds(Index i) const {
+        return sample.rows.curved(i) ? curved_excess(i) <= sample.row[i].tolerance : sample.holds(i, point());
+    }
+
+    // ---- curved rows, in linear_curved.cpp
+    const bool curved;  // whether there are any
+
+    // How far curved row i is above 0 at the point.
+    double curved_excess(Index i) const { return CurvedRows::excess(sample, sample.rows.curves.place[i], point_.data()); }
+
+    // As `look_ahead`, of a cut of curved row i, which is kept.
+    Gain look_ahead_curved(Index i);
+
+    // As `verify`, `distance` at the point; whole columns are whole.
+    bool verify_curved() const;
+    double distance_of_point() const;
 
     // About how many arithmetic operations were spent since this was last asked.
     long take_effort() {
@@ -156,6 +179,22 @@ private:
     };
 
     Outcome dual_simplex(double cutoff);
+    Outcome solve_linear(double cutoff);
+
+    bool enforce_curved(Index c);
+    void enforce_cuts(Index c);
+    void go_back(const Bends::Mark& kept);
+    Outcome solve_curved(double cutoff);
+    bool curved_rows_hold(double share) const;
+    void note_tight_cuts();
+    bool add_cuts(bool tight);
+    Index add_cut(Index c, const double* z);
+    bool polish();
+    void list_active();
+    bool pin_crossing();
+    bool is_optimal();
+    bool rows_hold(const double* z) const;
+
     Leaving choose_leaving(bool bland) const;
     void slack_line(Index code);
     Charge charge(Index position, bool up) const;
@@ -185,6 +224,16 @@ private:
     std::vector<Charge> charges_;  // of looking ahead, by position: down, up
     bool charged_ = false;         // whether they are those of this node
     Table<double> factor_;  // scratch of `refactor`, (n, 2 n + 1)
+
+    Cuts cuts_;
+    Polish polish_;
+    Bends bent_;
+    std::vector<Bends::Mark> bends_;     // by level
+    std::vector<double> point_, last_;   // (n,); none where no row is curved
+    std::vector<double> push_, tangent_; // what tight cuts press, (curved rows, n); a gradient, (n,)
+    Flags presses_;                      // by curved row: whether one of its cuts is tight
+    std::vector<Slot> pinned_;           // (n,): 1 where Newton's method holds a basic column
+    std::vector<Slot> active_codes_;     // codes of the rows it has
 };
 
 }  // namespace gdpnet

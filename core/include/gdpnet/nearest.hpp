@@ -44,6 +44,9 @@ private:
 
     Finding look();
     Finding look_at_clauses(bool& forced);
+    template <class RowHolds>
+    Finding look_at_clauses_by(RowHolds row_holds, bool& forced);
+    double distance_of_node() const { return node_.curved ? node_.distance_of_point() : node_.distance(); }
     Finding look_ahead(bool& forced);
     Gain literal_gain(Index literal);
     bool whole() const;

@@ -94,6 +94,13 @@ public:
     // Appends an active row. False if there is no room, which independent rows never need.
     bool activate(Index code, double orientation, double multiplier);
 
+    // Lets all active rows go: others, of which a point is known to be the optimum, come in their place.
+    void release();
+
+    // The k-th active row, oriented, and its right side.
+    Vector<const double> active_row(Index k) const { return {dense_.values.data() + k * dense_.width, std::size_t(n)}; }
+    double active_right(Index k) const { return right_[k]; }
+
     // What a step changes, and backtracking restores; bounds are kept by those who set them.
     struct Saved {
         std::vector<double> x, side, centre;

@@ -68,6 +68,9 @@ struct Sample {
         const double found = std::max(largest[i], std::abs(row[i].rhs) / scale[i]);
         return found > 0.0 ? found : 1.0;
     }
+
+private:
+    void unscale(Index i, double bound);
 };
 
 }  // namespace gdpnet

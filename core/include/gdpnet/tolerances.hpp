@@ -46,9 +46,27 @@ constexpr double kLargePrediction = 1e5;       // beside which digits of a point
 constexpr double kSameDistance = 1e-10;        // distances that differ by less, relative, are equal,
 constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
 
+// ---- convex rows
+constexpr Index kSpareCuts = 10;               // cuts of a row beyond the number of its columns
+constexpr Index kCutRounds = 300;              // rounds of cuts at a node,
+constexpr Index kCutRoundsOfColumn = 60;       // ... and more for each column
+constexpr double kFineCut = 1e-3;              // rows are cut until they hold to this share of their tolerance
+constexpr double kFinerCut = 1e-2;             // cuts are violated beyond this share of another row's tolerance
+constexpr int kNewtonSteps = 14;
+constexpr double kFarthestStep = 1e3;          // beyond which Newton's method is lost, relative to the point
+constexpr double kNewtonStep = 1e-8;           // a step after which one more is the last, relative to the point
+constexpr double kNewtonResidual = 1e-12;      // what may be left of an equation then, relative to its terms
+constexpr double kNoPivotOfNewton = 1e-13;     // relative to the largest entry of a line
+constexpr double kWrongMultiplier = 1e-9;      // of a wrong sign, relative to the largest
+constexpr double kApex = 1e-9;                 // of a norm, relative to the size of its arguments: it has no gradient
+constexpr double kSamePolished = 1e-11;        // a point that steps of the program left where it was, relative
+constexpr double kLeastArgument = 1e-300;      // of functions that end at 0
+
 // ---- derivatives of points on a face
 constexpr double kTight = 1e-9;              // relative to max(1, |b|, max|a|) of a row
 constexpr double kDependentTight = 1e-10;    // squared sine of the angle between a tight row and those before it
+constexpr double kTightArgument = 1e-5;      // of a curve that is 0: its arguments are, too
+constexpr double kStiffness = 1e-12;         // of what nothing holds, relative to what curves do
 constexpr double kAuxiliaryWeight = 1e-6;    // in place of a squared weight: auxiliaries cost nothing
 
 // ---- the extended simplex of CNF and partial DNF

@@ -20,6 +20,7 @@ struct Units {
     // The same in steps: rows of the sample, scaled; then those of the program, from origin and unit.
     void load_rows(const Quadratic& q, const Rows& rows, Matrix<const double> varying, Vector<const double> bound);
     void convert_rows(Quadratic& q) const;
+    void convert_row(Quadratic& q, Index i) const;
 
     // Bounds of z in the units of the program; a bound at the prediction is exactly 0.
     void convert_bounds(Quadratic& q) const;

@@ -5,7 +5,7 @@
 | `basic_steps`, `alternatives`, `propositions` | `gdpnet.basic_steps`: merged rules |
 | `feasibility` | which products are empty |
 | `lift`, `components` | `gdpnet.lift_projection`: distance and globals in every disjunct |
-| `hull`, `symbolic` | `gdpnet.hull`: Params stay symbolic |
+| `hull`, `curves`, `symbolic` | `gdpnet.hull`: Params stay symbolic, squares become cones |
 | `chain`, `activation` | `gdpnet.convexify`: all of them on a clone |
 | `adapter` | the chain's program as parametric sparse matrices |
 | `rebuild` | a Pyomo model of rules that were loaded from a file |
@@ -29,12 +29,12 @@ _TRANSFORMATIONS = {
     "lift": (
         "LiftProjection",
         "gdpnet.lift_projection",
-        "Weighted l1 distance to a prediction, with its epigraph inside every disjunct.",
+        "Weighted distance to a prediction, with its epigraph inside every disjunct.",
     ),
     "hull": (
         "Hull",
         "gdpnet.hull",
-        "Hull reformulation of linear disjuncts that keeps mutable Params symbolic.",
+        "Hull reformulation of convex disjuncts that keeps mutable Params symbolic.",
     ),
 }
 

@@ -1,7 +1,8 @@
-"""From the Pyomo LP of the chain to parametric sparse matrices that know where they came from."""
+"""From the chain's Pyomo program to parametric sparse matrices that know where they came from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,15 +19,36 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.atoms import Evaluator
 from gdpnet.ir.data import Row
 from gdpnet.ir.linear import Coefficient, LinearForm
+from gdpnet.lp.conic import Cone, ConeKind, ConicStructure
+from gdpnet.relaxation.cones import perspective
 from gdpnet.relaxation.program import Variable
 from gdpnet.relaxation.pyomo import walk
+from gdpnet.relaxation.pyomo.curves import CurvedReader, plain_head
 from gdpnet.relaxation.pyomo.provenance import get_src_disjuncts, of
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
+from gdpnet.rules.convexity import RowDraft
+
+
+@dataclass(frozen=True)
+class ConicRows:
+    """Rows of which `a v - b` together are in a cone.
+
+    Attributes:
+        name: constraint that they came from.
+        kind: of the cone.
+        members: one row each.
+        exponent: of a power cone.
+    """
+
+    name: str
+    kind: ConeKind
+    members: tuple[Row, ...]
+    exponent: float
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """A linear program `A v <= b` (or `==`), `lower <= v <= upper`, parametric in Params.
+    """A program `A v <= b` (or `==`), `lower <= v <= upper`, and cones, parametric in Params.
 
     Every entry of A and b is `number + sum(multiplier * atom)`, an atom being an expression of the
     Params; those are the inputs of the rules, and `gdpnet_yhat`.
@@ -38,6 +60,7 @@ class Matrices:
         cost: of each column, `n`.
         params: Params that the atoms name.
         lp: the model that the Params belong to.
+        cones: rows that are in cones; none where the program is linear.
     """
 
     variables: tuple[Variable, ...]
@@ -47,38 +70,65 @@ class Matrices:
     cost: np.ndarray
     params: tuple[Any, ...]
     lp: Any
+    cones: tuple[ConicRows, ...] = ()
+
+    @cached_property
+    def _every(self) -> tuple[Row, ...]:
+        """The rows, and behind them the members of cones."""
+        return (*self.rows, *(row for cone in self.cones for row in cone.members))
 
     @cached_property
     def _entries(self) -> list[tuple[int, int, Coefficient]]:
-        return [(i, j, a) for i, row in enumerate(self.rows) for j, a in row.terms]
+        return [(i, j, a) for i, row in enumerate(self._every) for j, a in row.terms]
+
+    @cached_property
+    def structure(self) -> ConicStructure:
+        """The program without its numbers, as solvers of cones take it."""
+        first, cones = len(self.rows), []
+        for cone in self.cones:
+            cones.append(Cone(cone.kind, first, len(cone.members), cone.exponent))
+            first += len(cone.members)
+        return ConicStructure(
+            *(self.lower, self.upper),
+            start=np.cumsum([0, *(len(row.terms) for row in self._every)]),
+            column=np.array([j for _, j, _ in self._entries], dtype=np.int64),
+            equality=np.array([row.equality for row in self._every], dtype=bool),
+            cones=tuple(cones),
+        )
+
+    def numbers(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Entries and right sides of all rows of `structure`, for values of the Params.
+
+        Args:
+            values: in the order of `params`.
+        """
+        number = _evaluator(values)
+        entries = np.array([number(a) for *_, a in self._entries])
+        return entries, np.array([number(row.bound) for row in self._every])
 
     def values(self) -> np.ndarray:
         """Values that the Params have now, in the order of `params`."""
         return np.array([float(pyo.value(param)) for param in self.params])
 
     def at(self, values: np.ndarray) -> tuple[csr_array, np.ndarray]:
-        """A and b for values of the Params.
+        """A and b for values of the Params, without members of cones.
 
         Args:
             values: in the order of `params`.
         """
-        evaluate = Evaluator(torch.as_tensor(values, dtype=torch.float64).reshape(1, -1))
-
-        def number(coefficient: Coefficient) -> float:
-            atoms = coefficient.atoms.items()
-            return coefficient.number + sum(m * float(evaluate(atom)[0]) for atom, m in atoms)
-
-        data = [number(a) for *_, a in self._entries]
-        at = [i for i, *_ in self._entries], [j for _, j, _ in self._entries]
+        entries, bound = self.numbers(values)
+        count = sum(len(row.terms) for row in self.rows)
+        at = tuple(np.array([e[k] for e in self._entries[:count]], dtype=int) for k in (0, 1))
         shape = (len(self.rows), len(self.variables))
-        return csr_array((data, at), shape=shape), np.array([number(r.bound) for r in self.rows])
+        return csr_array((entries[:count], at), shape=shape), bound[: len(self.rows)]
 
 
 def read_matrices(lp: Any) -> Matrices:
-    """The matrices of a linear program that `gdpnet.convexify` made.
+    """The matrices of a program that `gdpnet.convexify` made.
 
     Args:
-        lp: the Pyomo model.
+        lp: the Pyomo model. Vars that stand for arguments of convex functions are no columns: the
+            members of a cone are linear in the others.
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
@@ -104,6 +154,8 @@ class _Reading:
     def __init__(self, lp: Any) -> None:
         self.lp = lp
         self.reader = SymbolicReader()
+        self.curved = CurvedReader(self.reader)
+        self.heads: list[Variable] = []
         self.hull = pyo.TransformationFactory("gdpnet.hull")
         self.known = ComponentMap()
         for j, output in lp.gdpnet_y.items():
@@ -112,6 +164,9 @@ class _Reading:
         for number, blocks in enumerate(_blocks(lp, "_gdpnet_logic")):
             for index, binary in blocks.truth.items():
                 self.known[binary] = Variable("value", f"truth {number}.{index}")
+        for block in lp.component_data_objects(pyo.Block, descend_into=(pyo.Block, Disjunct)):
+            for head, source in of(block).heads.items():
+                self.known[head] = Variable("curve", self._source(source))
         self.rules = self._rules()
         sources = self._sources()
         for block in _blocks(lp, "_gdpnet_basic_steps"):
@@ -119,9 +174,23 @@ class _Reading:
 
     def matrices(self) -> Matrices:
         rows: list[Row] = []
+        cones: list[ConicRows] = []
+        waiting = []
         for constraint in self.lp.component_data_objects(pyo.Constraint, active=True):
-            lower, body, upper = self.reader.sides(constraint)
+            if constraint.parent_component().local_name == "gdpnet_links":
+                continue
             name = self._name(constraint)
+            note = of(constraint.parent_block()).cones.get(constraint)
+            if note is not None:
+                kind, members, exponent = note
+                forms = [self.reader.linear(member, name) for member in members]
+                cones.append(ConicRows(name, kind, tuple(_row(name, f) for f in forms), exponent))
+                continue
+            curved = self.curved.rows(constraint)
+            if curved is not None:
+                waiting.append((name, curved))
+                continue
+            lower, body, upper = self.reader.sides(constraint)
             if constraint.equality:
                 rows.append(_row(name, body - (upper or LinearForm()), True))
                 continue
@@ -129,18 +198,49 @@ class _Reading:
                 rows.append(_row(name, lower - body))
             if upper is not None:
                 rows.append(_row(name, body - upper))
-        columns = range(len(self.reader.variables))
-        bounds = np.array([self._bounds(j, rows) for j in columns]).reshape(-1, 2)
+        own = len(self.reader.variables)
+        bounds = [self._bounds(j, rows) for j in range(own)]
+        for name, drafts in waiting:
+            for draft in drafts:
+                self._outside(name, draft, rows, cones, bounds)
         cost = self.reader.linear(self.lp.gdpnet_distance.expr, "gdpnet_distance")
+        ends = np.array(bounds).reshape(-1, 2)
+        columns = range(len(bounds))
         return Matrices(
-            variables=tuple(self._variable(v) for v in self.reader.variables),
-            lower=bounds[:, 0],
-            upper=bounds[:, 1],
+            variables=(*(self._variable(v) for v in self.reader.variables), *self.heads),
+            lower=ends[:, 0],
+            upper=ends[:, 1],
             rows=tuple(rows),
             cost=np.array([cost.columns.get(j, Coefficient()).number for j in columns]),
             params=tuple(self.reader.constants),
             lp=self.lp,
+            cones=tuple(cones),
         )
+
+    def _outside(
+        self,
+        name: str,
+        draft: RowDraft,
+        rows: list[Row],
+        cones: list[ConicRows],
+        bounds: list[tuple[float, float]],
+    ) -> None:
+        """A convex row that stands in no disjunct: its weight is 1."""
+        form, equality, curves = draft
+        one, plain = LinearForm(Coefficient(1.0)), plain_head(draft)
+        for curve in curves:
+            shape = perspective(curve.shape, curve.exponent)
+            column = len(bounds) if plain is None else plain
+            head = LinearForm(columns={column: Coefficient(1.0)})
+            if plain is None:
+                form = form + head.times(Coefficient(curve.weight))
+                self.heads.append(Variable("curve", name))
+                bounds.append((-np.inf if shape.signed else 0.0, np.inf))
+            members = shape.members(head, one, list(curve.arguments), _minus)
+            found = tuple(_row(name, member) for member in members)
+            cones.append(ConicRows(name, shape.kind, found, shape.exponent))
+        if plain is None:
+            rows.append(_row(name, form, equality))
 
     def _bounds(self, column: int, rows: list[Row]) -> tuple[float, float]:
         variable = self.reader.variables[column]
@@ -189,6 +289,8 @@ class _Reading:
             term = frozenset(self._disjunct(d) for d in get_src_disjuncts(product))
             weight = product.binary_indicator_var
             self.known[weight] = Variable("weight", "", rules, term)
+            for head in of(product.transformation_block).heads:
+                self.known[head] = Variable("curve", self.known[head].name, rules, term)
             for source in sources:
                 copy = self.hull.get_disaggregated_var(source, product, raise_exception=False)
                 if copy is None:
@@ -207,10 +309,17 @@ class _Reading:
 
     def _name(self, row: Any) -> str:
         """The constraint that a row came from; the row itself where there is none."""
+        if row in of(row.parent_block()).rows:
+            return self._source(row)
         try:
             row = self.hull.get_src_constraint(row)
         except Exception:  # Pyomo raises a plain GDP_Error, or a KeyError, for its own rows
             return str(row.name)
+        return self._source(row)
+
+    @staticmethod
+    def _source(row: Any) -> str:
+        """The modeller's constraint that a copy of one came from."""
         while (source := of(row.parent_block()).rows.get(row)) is not None:
             row = source
         return str(row.name)
@@ -219,6 +328,21 @@ class _Reading:
 def _blocks(lp: Any, name: str) -> list[Any]:
     found = lp.component(name)
     return [] if found is None else list(found.values())
+
+
+def _minus(form: LinearForm) -> LinearForm:
+    return form.times(Coefficient(-1.0))
+
+
+def _evaluator(values: np.ndarray) -> Callable[[Coefficient], float]:
+    """What gives the number of a coefficient, for values of the Params."""
+    evaluate = Evaluator(torch.as_tensor(values, dtype=torch.float64).reshape(1, -1))
+
+    def number(coefficient: Coefficient) -> float:
+        atoms = coefficient.atoms.items()
+        return coefficient.number + sum(m * float(evaluate(atom)[0]) for atom, m in atoms)
+
+    return number
 
 
 def _row(name: str, form: LinearForm, equality: bool = False) -> Row:

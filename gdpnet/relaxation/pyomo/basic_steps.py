@@ -15,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import ConflictError, RuleError
-from gdpnet.relaxation.intervals import Interval
+from gdpnet.ir.intervals import Interval
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.alternatives import Alternative, alternatives, products
 from gdpnet.relaxation.pyomo.feasibility import ConstraintCheck

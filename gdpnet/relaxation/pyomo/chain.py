@@ -1,4 +1,4 @@
-"""The whole chain: basic steps, lift, hull, and the LP that is left."""
+"""The whole chain: basic steps, lift, hull, and the program that is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyomo.core.base.param import ParamData
 from pyomo.gdp import Disjunct
 from pyomo.gdp.disjunct import DisjunctionData
 
+from gdpnet.checks import check_choice
 from gdpnet.errors import ConflictError, InputError, RuleError
 from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.plan import Plan
@@ -22,9 +23,11 @@ from gdpnet.relaxation.pyomo.activation import (
     conditional_constraints,
     switch_off_inactive,
 )
+from gdpnet.relaxation.pyomo.lift import NORMS
 from gdpnet.relaxation.pyomo.propositions import Propositions
 from gdpnet.relaxation.pyomo.rebuild import pyomo_model
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader, linear_expression
+from gdpnet.rules.expressions import Nonlinear
 
 logger = logging.getLogger("gdpnet")
 
@@ -41,13 +44,15 @@ def convexify(
     prune: bool = True,
     input_bounds: Any = None,
     logic: str = "rows",
+    norm: str = "l1",
 ) -> Any:
-    """The linear program of a convexified projection, as a Pyomo model.
+    """The convex program of a convexified projection, as a Pyomo model.
 
     Works on a clone: what does not apply at x is switched off, the clusters are merged by
     `gdpnet.basic_steps`, the distance is lifted by `gdpnet.lift_projection`, every Disjunction
-    becomes its `gdpnet.hull`, and whole numbers are relaxed. Any LP solver that returns a vertex
-    solves it. `gdpnet_yhat` and the Params of the model may be set anew and the LP solved again,
+    becomes its `gdpnet.hull`, and whole numbers are relaxed. With linear rows and `norm="l1"` that
+    is a linear program, and any solver that returns a vertex solves it; otherwise a conic one, in
+    which `gdpnet_distance` is the squared distance if `norm="l2"`. `gdpnet_yhat` and the Params of the model may be set anew and the LP solved again,
     with one limit: which rules apply, and which products were empty and left out, was decided at
     the x given here (with `prune=False` only the former; with `input_bounds` for all x in them).
 
@@ -66,9 +71,10 @@ def convexify(
         input_bounds: ranges of inputs, by Param or name: then only products that are empty for
             every value within them are left out, and the LP serves for all of these.
         logic: `"rows"` or `"drop"`, what becomes of logic that ties several clusters.
+        norm: of the distance, `"l1"` or `"l2"`.
 
     Returns:
-        The LP, with `gdpnet_yhat` (the prediction), `gdpnet_y` (the outputs), `gdpnet_distance`
+        The program, with `gdpnet_yhat` (the prediction), `gdpnet_y` (the outputs), `gdpnet_distance`
         (the objective), and the Params of the model under their own names.
 
     Example:
@@ -94,6 +100,7 @@ def convexify(
             f"model: '{model.name}' is a Block of '{model.model().name}'. Pass the model itself, "
             "with what is not meant deactivated."
         )
+    check_choice("norm", norm, NORMS)
     clone = model.clone()
     params = _set_inputs(_expand(inputs, clone, "inputs"), x)
     variables = _expand(outputs, clone, "outputs")
@@ -117,10 +124,10 @@ def convexify(
         )
     _drop_free_logic(clone)
     pyo.TransformationFactory("gdpnet.lift_projection").apply_to(
-        clone, outputs=variables, weights=weights, yhat=yhat
+        clone, outputs=variables, weights=weights, yhat=yhat, norm=norm
     )
     _rewrite(clone)
-    pyo.TransformationFactory("gdpnet.hull").apply_to(clone)
+    pyo.TransformationFactory("gdpnet.hull").apply_to(clone, input_bounds=ranges)
     _relax(clone)
     return clone
 
@@ -134,8 +141,9 @@ def convexify_rules(
     weights: Sequence[float] | None = None,
     prune: bool = True,
     logic: str = "rows",
+    norm: str = "l1",
 ) -> Any:
-    """The Pyomo linear program of a convexified projection, from rules instead of a Pyomo model.
+    """The Pyomo program of a convexified projection, from rules instead of a Pyomo model.
 
     Rules that were loaded from a file serve as well: the model is built anew from what was read.
 
@@ -148,9 +156,10 @@ def convexify_rules(
         weights: positive weight of each output; default: 1.
         prune: whether products that are empty at x are left out.
         logic: `"rows"` or `"drop"`, what becomes of logic that ties several clusters.
+        norm: of the distance, `"l1"` or `"l2"`.
 
     Returns:
-        The LP; see `convexify`.
+        The program; see `convexify`.
 
     Example:
         >>> import pyomo.environ as pyo
@@ -180,6 +189,7 @@ def convexify_rules(
         weights=weights,
         prune=prune,
         logic=logic,
+        norm=norm,
     )
 
 
@@ -285,7 +295,10 @@ def _rewrite(clone: Any) -> None:
     """
     reader = SymbolicReader()
     for constraint in walk.constraints(clone):
-        lower, body, upper = reader.sides(constraint)
+        try:
+            lower, body, upper = reader.sides(constraint)
+        except Nonlinear:
+            continue
         terms = [(reader.written(a), reader.variables[column]) for column, a in body]
         if not terms:
             continue

@@ -10,10 +10,11 @@ import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir import atoms
+from gdpnet.ir.intervals import Interval, interval, times
 from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.lp.feasibility import Row, RowStack
-from gdpnet.relaxation.intervals import Interval, interval, times
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
+from gdpnet.rules.expressions import Nonlinear
 
 
 class ConstraintCheck(RowStack[Any]):
@@ -43,7 +44,10 @@ class ConstraintCheck(RowStack[Any]):
         return known[1]
 
     def _read(self, constraint: Any) -> list[Row]:
-        lower, body, upper = self._reader.sides(constraint)
+        try:
+            lower, body, upper = self._reader.sides(constraint)
+        except Nonlinear:  # left out: what the other rows exclude stays excluded
+            return []
         name = constraint.name
         sides = []
         if lower is not None:

@@ -1,12 +1,14 @@
-"""`gdpnet.hull`: Pyomo's hull reformulation of linear disjuncts, with Params kept symbolic."""
+"""`gdpnet.hull`: Pyomo's hull reformulation of convex disjuncts, with Params kept symbolic."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap, ComponentSet
+from pyomo.common.config import ConfigValue
 from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunction
 from pyomo.gdp.disjunct import DisjunctData
@@ -15,13 +17,15 @@ from pyomo.gdp.plugins.hull import Hull_Reformulation
 from gdpnet.errors import RuleError
 from gdpnet.ir.linear import LinearForm
 from gdpnet.relaxation.pyomo import walk
+from gdpnet.relaxation.pyomo.curves import CurvedReader, Place, columns_of
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader, linear_expression
+from gdpnet.rules.convexity import RowDraft
 
 _Sides = tuple[LinearForm | None, LinearForm, LinearForm | None]
 
 
 class Hull(Hull_Reformulation):
-    """Hull reformulation of linear disjuncts that keeps mutable Params symbolic.
+    """Hull reformulation of convex disjuncts that keeps mutable Params symbolic.
 
     Pyomo's own `gdp.hull` evaluates a Param in a constraint's body when it transforms. Here the
     Params stay, in coefficients, bodies, right sides and bounds of Vars, so that the same
@@ -29,15 +33,20 @@ class Hull(Hull_Reformulation):
     not disaggregated unless `assume_fixed_vars_permanent` is set to False.
 
     Otherwise it is `gdp.hull`: `get_disaggregated_var`, `get_transformed_constraints` and the like
-    are inherited. Rows that are not linear in the Vars are refused, and so are Vars without bounds.
+    are inherited. Vars without bounds are refused, but for `gdpnet_eta` of `gdpnet.lift_projection`.
+
+    Rows that are convex and not linear become cones, exactly: of `sum(t**2) <= s` in a disjunct with
+    weight w the rows `sum(t**2) <= s * w` and `t = ...`, linear in the copies and w. Those that are
+    not proved convex are refused by name.
 
     Options:
         targets: a Disjunction, a Block, or a list of them; default: the whole model.
         assume_fixed_vars_permanent: whether fixed Vars stay fixed (default True); False
             disaggregates them, so that they may be unfixed later.
+        input_bounds: ranges of Params, by name, for which rows have to be convex; default: any
+            value.
 
-    The other options of `gdp.hull` speak of nonlinear rows; there are none here, so they change
-    nothing.
+    The other options of `gdp.hull` speak of other ways to write nonlinear rows, and change nothing.
 
     Example:
         >>> import pyomo.environ as pyo
@@ -57,25 +66,36 @@ class Hull(Hull_Reformulation):
     CONFIG = Hull_Reformulation.CONFIG()
     CONFIG.get("assume_fixed_vars_permanent").set_default_value(True)
     CONFIG.get("assume_fixed_vars_permanent").reset()
+    CONFIG.declare(
+        "input_bounds",
+        ConfigValue(default=None, description="ranges of Params for which rows are convex"),
+    )
 
     def _apply_to(self, instance: Any, **kwds: Any) -> None:
         config = self.CONFIG(kwds.get("options", {}))
         config.set_value({k: v for k, v in kwds.items() if k != "options"})
         self._reader = SymbolicReader(config.assume_fixed_vars_permanent)
-        self._forms: dict[int, tuple[Any, _Sides]] = {}
+        self._curved = CurvedReader(self._reader, config.input_bounds)
+        self._forms: dict[int, tuple[Any, _Sides | list[RowDraft]]] = {}
         # All that is refused is refused before anything is changed.
         disjunctions = list(walk.tree(_active_targets(config.targets, instance)))
         used = self._read(disjunctions)
-        _refuse_unbounded(used)
+        open_ended = [v for v in used if _is_distance(v) and v.upper is None]
+        _refuse_unbounded(v for v in used if v not in ComponentSet(open_ended))
         moved = self._move_bounds(disjunctions, used)
+        for variable in open_ended:
+            variable.setub(1.0)  # any number: Pyomo wants one, and its rows are taken away again
         try:
             super()._apply_to(instance, **kwds)
             self._free_copies(disjunctions, moved)
+            self._free_copies(disjunctions, open_ended, lower=0.0)
         finally:
             for variable, (lower, upper) in moved.items():
                 variable.setlb(lower)
                 variable.setub(upper)
-            del self._reader, self._forms
+            for variable in open_ended:
+                variable.setub(None)
+            del self._reader, self._curved, self._forms
 
     # ---- before --------------------------------------------------------------------------
 
@@ -85,16 +105,20 @@ class Hull(Hull_Reformulation):
         for disjunction in disjunctions:
             for disjunct in disjunction.disjuncts:
                 for constraint in walk.constraints(disjunct) if disjunct.active else ():
-                    body = self._sides(constraint)[1]
-                    for column in body.columns:
+                    found = self._sides(constraint)
+                    columns = columns_of(found) if isinstance(found, list) else found[1].columns
+                    for column in columns:
                         variable = self._reader.variables[column]
                         used.setdefault(variable, ComponentSet()).add(disjunction)
         return used
 
-    def _sides(self, constraint: Any) -> _Sides:
+    def _sides(self, constraint: Any) -> _Sides | list[RowDraft]:
+        """Both sides and the body of a linear constraint, or the rows of a convex one."""
         known = self._forms.get(id(constraint))
         if known is None:
-            known = self._forms[id(constraint)] = (constraint, self._reader.sides(constraint))
+            curved = self._curved.rows(constraint)
+            sides = self._reader.sides(constraint) if curved is None else curved
+            known = self._forms[id(constraint)] = (constraint, sides)
         return known[1]
 
     def _move_bounds(self, disjunctions: list[Any], used: ComponentMap) -> ComponentMap:
@@ -160,7 +184,8 @@ class Hull(Hull_Reformulation):
             if constraint.active:
                 sides = self._sides(constraint)
                 pending.append((constraint, constraint.expr, sides))
-                constraint.set_value(_stand_in(constraint, weight))
+                curved = isinstance(sides, list)
+                constraint.set_value(weight <= 1 if curved else _stand_in(constraint, weight))
         try:
             super()._transform_constraint(obj, disjunct, {id(weight): weight}, {id(weight): 0})
         finally:
@@ -168,7 +193,17 @@ class Hull(Hull_Reformulation):
                 constraint.set_value(expression)
         for constraint, _, sides in pending:
             rows = super(Hull_Reformulation, self).get_transformed_constraints(constraint)
-            self._write(rows, sides, weight, var_substitute_map)
+            if isinstance(sides, list):
+                place = Place(
+                    *(self._reader, disjunct.transformation_block, weight),
+                    *(var_substitute_map, constraint),
+                )
+                if not sides:  # it holds for all values of the Vars
+                    rows[0].deactivate()
+                for k, row in enumerate(sides):
+                    place.write(row, None if k else rows[0])
+            else:
+                self._write(rows, sides, weight, var_substitute_map)
 
     def _write(self, rows: Any, sides: _Sides, weight: Any, copies: dict[int, Any]) -> None:
         lower, body, upper = sides
@@ -192,9 +227,11 @@ class Hull(Hull_Reformulation):
 
     # ---- after ---------------------------------------------------------------------------
 
-    def _free_copies(self, disjunctions: list[Any], moved: ComponentMap) -> None:
-        """Take away the numbers that stood in for symbolic bounds."""
-        for variable in moved:
+    def _free_copies(
+        self, disjunctions: list[Any], variables: Iterable[Any], lower: float | None = None
+    ) -> None:
+        """Take away the numbers that stood in for bounds that are symbolic, or are none."""
+        for variable in variables:
             for disjunction in disjunctions:
                 for disjunct in disjunction.disjuncts:
                     if disjunct.transformation_block is None:
@@ -204,7 +241,7 @@ class Hull(Hull_Reformulation):
                         continue
                     for row in self.get_var_bounds_constraint(copy, disjunct).values():
                         row.deactivate()
-                    copy.setlb(None)
+                    copy.setlb(lower)
                     copy.setub(None)
 
 
@@ -224,7 +261,12 @@ def _active_targets(targets: Any, instance: Any) -> list[Any]:
     return found
 
 
-def _refuse_unbounded(variables: ComponentMap) -> None:
+def _is_distance(variable: Any) -> bool:
+    """Whether a Var is a distance of `gdpnet.lift_projection`: nothing holds it down in any row."""
+    return variable.parent_component() is variable.model().component("gdpnet_eta")
+
+
+def _refuse_unbounded(variables: Iterable[Any]) -> None:
     missing = []
     for variable in variables:
         lower, upper = variable.lb, variable.ub

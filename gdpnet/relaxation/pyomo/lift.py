@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.common.config import ConfigDict, ConfigValue, document_class_CONFIG
+from pyomo.common.config import ConfigDict, ConfigValue, In, document_class_CONFIG
 from pyomo.core.base.transformation import Transformation
 from pyomo.core.base.var import VarData
 from pyomo.core.util import target_list
@@ -20,14 +20,18 @@ from gdpnet.rules.functions import maximum, minimum
 
 logger = logging.getLogger("gdpnet")
 
+NORMS = ("l1", "l2")
+"""Norms of the distance."""
+
 _ADDED = ("gdpnet_y", "gdpnet_yhat", "gdpnet_eta", "gdpnet_epigraph", "gdpnet_distance")
 
 
 @document_class_CONFIG()
 class LiftProjection(Transformation):
-    """Weighted l1 distance to a prediction, with its epigraph inside every disjunct.
+    """Weighted distance to a prediction, with its epigraph inside every disjunct.
 
-    Minimises `sum(w_j * |y_j - yhat_j|)`. The rows of the epigraph, and the constraints that hold
+    Minimises `sum(w_j * |y_j - yhat_j|)`, or with `norm="l2"` `sum((w_j * (y_j - yhat_j))**2)`. The
+    rows of the epigraph, and the constraints that hold
     always, are copied into every disjunct of every active Disjunction that they concern, and their
     originals deactivated: only so is the hull of the disjuncts the hull of the projection. A
     Disjunction gets what hangs together with its own variables; outputs and constraints that hang
@@ -36,13 +40,14 @@ class LiftProjection(Transformation):
     It adds to the model:
         gdpnet_y: References to the outputs, in order.
         gdpnet_yhat: the prediction, mutable Params. Set them to anything, any time.
-        gdpnet_eta: Vars, the distance in each output.
+        gdpnet_eta: Vars, the distance in each output; with `norm="l2"` its square.
         gdpnet_distance: the Objective.
 
     The bounds of eta come from the box of the outputs. They are valid because rows see the
     prediction clipped to that box; what clipping takes away is a constant of the objective. With
     `clip=False` the rows hold `gdpnet_yhat` itself, and clipping is left to the caller: with a
-    prediction outside the box the model is then wrong.
+    prediction outside the box the model is then wrong. With `norm="l2"` nothing is clipped, and eta
+    has no upper bound: `gdpnet.hull` needs none, since nothing but the objective holds it down.
 
     Example:
         >>> import pyomo.environ as pyo
@@ -84,6 +89,10 @@ class LiftProjection(Transformation):
         ConfigValue(default=None, description="first values of the prediction; default: 0"),
     )
     CONFIG.declare(
+        "norm",
+        ConfigValue(default="l1", domain=In(NORMS), description="of the distance: 'l1' or 'l2'"),
+    )
+    CONFIG.declare(
         "clip",
         ConfigValue(
             default=True,
@@ -113,13 +122,15 @@ class LiftProjection(Transformation):
             range(len(outputs)), mutable=True, initialize=dict(enumerate(yhat)), domain=pyo.Reals
         )
         instance.gdpnet_eta = pyo.Var(range(len(outputs)), domain=pyo.NonNegativeReals)
-        seen, lost = _prediction(instance, outputs, config.clip)
-        for j, output in enumerate(outputs):
+        square = config.norm == "l2"
+        seen, lost = _prediction(instance, outputs, config.clip and not square)
+        for j, output in enumerate([] if square else outputs):
             if output.lower is not None and output.upper is not None:
                 instance.gdpnet_eta[j].setub(output.upper - output.lower)
-        _add_objective(instance, weights, lost)
+        _add_objective(instance, [w * w for w in weights] if square else weights, lost)
 
         pairs = [(y, seen[j], instance.gdpnet_eta[j]) for j, y in enumerate(outputs)]
+        self._write = _write_squares if square else _write_epigraph
         self._distribute(instance, disjunctions, constraints, pairs, config.targets is None)
 
     def _distribute(
@@ -154,10 +165,10 @@ class LiftProjection(Transformation):
             lifted.add(group)
             for disjunct in disjunction.disjuncts:
                 if disjunct.active:
-                    _write_epigraph(disjunct, epigraph.get(group, []))
+                    self._write(disjunct, epigraph.get(group, []))
                     _copy_rows(disjunct, rows.get(group, []))
         plain = [pair for group, found in epigraph.items() if group not in lifted for pair in found]
-        _write_epigraph(instance, plain)
+        self._write(instance, plain)
         if whole:
             for group in lifted:
                 for constraint in rows.get(group, ()):
@@ -246,6 +257,14 @@ def _write_epigraph(block: Any, entries: list[tuple[int, Any, Any, Any]]) -> Non
     for j, y, seen, eta in entries:
         rows[j, "above"] = y - seen <= eta
         rows[j, "below"] = seen - y <= eta
+
+
+def _write_squares(block: Any, entries: list[tuple[int, Any, Any, Any]]) -> None:
+    if not entries:
+        return
+    rows = block.gdpnet_epigraph = pyo.Constraint(pyo.Any)
+    for j, y, seen, eta in entries:
+        rows[j] = (y - seen) ** 2 <= eta
 
 
 def _copy_rows(disjunct: Any, constraints: list[Any]) -> None:

@@ -22,15 +22,19 @@ class Provenance(AutoSlots.Mixin):
         products: of a source disjunct: the products made with it.
         rows: source of each constraint that was written here.
         copies: of a block whose constraints were copied elsewhere: the copies of each.
+        cones: kind, members and exponent of constraints written here that are cones.
+        heads: source of each Var written here that bounds a convex function.
     """
 
-    __slots__ = ("copies", "products", "rows", "sources")
+    __slots__ = ("cones", "copies", "heads", "products", "rows", "sources")
 
     def __init__(self) -> None:
         self.sources: tuple[Any, ...] = ()
         self.products: list[Any] = []
         self.rows = ComponentMap()
         self.copies = ComponentMap()
+        self.cones = ComponentMap()
+        self.heads = ComponentMap()
 
 
 pyo.Block.register_private_data_initializer(Provenance, scope="gdpnet")
@@ -45,6 +49,16 @@ def note_copy(row: Any, source: Any) -> None:
     """Remember that a constraint was copied from another, both ways."""
     of(row.parent_block()).rows[row] = source
     of(source.parent_block()).copies.setdefault(source, []).append(row)
+
+
+def note_cone(row: Any, kind: Any, members: tuple[Any, ...], exponent: float) -> None:
+    """Remember which cone a constraint is, and the expressions that are its members."""
+    of(row.parent_block()).cones[row] = (kind, members, exponent)
+
+
+def note_head(head: Any, source: Any) -> None:
+    """Remember the constraint of a Var that bounds a convex function."""
+    of(head.parent_block()).heads[head] = source
 
 
 def get_src_disjuncts(product: Any) -> tuple[Any, ...]:

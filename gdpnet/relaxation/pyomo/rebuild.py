@@ -13,7 +13,7 @@ from pyomo.core.base.componentuid import ComponentUID
 from pyomo.core.expr import inequality
 from pyomo.gdp import Disjunct, Disjunction
 
-from gdpnet.ir.data import Clause, Condition, Kind, Role, Row, RuleData
+from gdpnet.ir.data import Clause, Condition, Curve, Kind, Role, Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules, called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
@@ -227,7 +227,25 @@ class _Builder:
         return self._new(row.name, pyo.Constraint, within, expr=relation)
 
     def _body(self, row: Row) -> Any:
-        return linear_expression((self._written(a), self._variable(k)) for k, a in row.terms)
+        body = linear_expression((self._written(a), self._variable(k)) for k, a in row.terms)
+        for curve in row.curves:
+            body = body + curve.weight * self._curve(curve)
+        return body
+
+    def _curve(self, curve: Curve) -> Any:
+        arguments = []
+        for i in curve.arguments:
+            row = self.data.rows[i]
+            arguments.append(self._body(row) - self._written(row.bound))
+        if curve.shape in (Shape.SQUARES, Shape.NORM):
+            total = pyo.quicksum(t**2 for t in arguments)
+            return total if curve.shape is Shape.SQUARES else pyo.sqrt(total)
+        (t,) = arguments
+        if curve.shape is Shape.EXP:
+            return pyo.exp(t)
+        if curve.shape is Shape.LOG:
+            return -pyo.log(t)
+        return -(t**curve.exponent) if 0.0 < curve.exponent < 1.0 else t**curve.exponent
 
     def _written(self, coefficient: Coefficient) -> Any:
         if coefficient.is_number:

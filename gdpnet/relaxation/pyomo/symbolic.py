@@ -78,14 +78,15 @@ class SymbolicReader(ExpressionReader):
     def _constant(self, component: Any) -> int:
         return _number(self._constants_of, self.constants, component)
 
-    def _leaf(self, expression: Any, owner: str) -> LinearForm | None:
+    def leaf(self, expression: Any, owner: str) -> LinearForm | None:
+        """As in `ExpressionReader`, with Params, and fixed Vars, as inputs."""
         if isinstance(expression, VarData) and expression.fixed:
             if self._fixed_are_constants:
                 return LinearForm(Coefficient.of(("input", self._constant(expression))))
             return LinearForm(columns={self.column(expression): Coefficient(1.0)})
         if isinstance(expression, ParamData):
             return LinearForm(Coefficient.of(("input", self._constant(expression))))
-        return super()._leaf(expression, owner)
+        return super().leaf(expression, owner)
 
     def sides(self, constraint: Any) -> tuple[LinearForm | None, LinearForm, LinearForm | None]:
         """Lower side, body and upper side of a ConstraintData; None where there is no side."""

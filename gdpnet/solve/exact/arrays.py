@@ -17,9 +17,34 @@ import numpy as np
 
 from gdpnet import core
 from gdpnet.core import Array
-from gdpnet.ir.data import Row, RuleData
+from gdpnet.ir.data import Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.steps import impossible, power_of_two
+
+
+_SHAPES = (Shape.SQUARES, Shape.NORM, Shape.EXP, Shape.LOG, Shape.POWER)  # as the core counts them
+
+
+class CurveArrays(NamedTuple):
+    """Curves of a component's rows, as compressed lists.
+
+    Attributes:
+        row: the curved rows, (c,).
+        start: curves of each of them, (c + 1,).
+        shape: of each curve, its place in `Shape`.
+        weight: of each curve.
+        exponent: of each curve.
+        first: arguments of each curve, (curves + 1,).
+        argument: rows of the component.
+    """
+
+    row: Array
+    start: Array
+    shape: Array
+    weight: Array
+    exponent: Array
+    first: Array
+    argument: Array
 
 
 class Prepared(NamedTuple):
@@ -39,6 +64,7 @@ class Prepared(NamedTuple):
         varying: rows whose coefficients depend on x, (k,).
         global_rows: rows that always hold, (g,).
         plain: whether a prediction can be accepted by looking at rows alone.
+        curves: of its curved rows; None where there are none.
     """
 
     outputs: int
@@ -54,6 +80,7 @@ class Prepared(NamedTuple):
     varying: Array
     global_rows: Array
     plain: bool
+    curves: CurveArrays | None
 
 
 class Logic(NamedTuple):
@@ -119,6 +146,15 @@ class Component:
         """Whether predictions that are good enough are accepted before any search."""
         return self.prepared.plain and not self.nested
 
+    def ordinary(self, clauses: int) -> bool:
+        """Whether its answers are those of the rules, and need nothing before or after the search.
+
+        Args:
+            clauses: of the rules.
+        """
+        alone = len(self.clauses) == clauses and not self.decided
+        return alone and self.accepting and not self.discrete and self.prepared.curves is None
+
     @cached_property
     def discrete(self) -> bool:
         """Whether an output must be whole."""
@@ -181,6 +217,7 @@ def _partition(data: RuleData) -> list[int]:
 
     for i, row in enumerate(data.rows):
         join(first_row + i, (column for column, _ in row.terms))
+        join(first_row + i, (first_row + k for curve in row.curves for k in curve.arguments))
     for k, boolean in enumerate(data.booleans):
         join(first_boolean + k, (first_row + i for i in boolean.true_rows + boolean.false_rows))
     for c, clause in enumerate(data.clauses):
@@ -241,8 +278,27 @@ def _component(
             varying=np.array([row_of[varying_rows[k]] for k in varying], dtype=np.int64),
             global_rows=np.array(own_global, dtype=np.int64),
             plain=outputs == len(columns) and not any(b.tied for b in drafts),
+            curves=_curves(data, row_of),
         ),
         logic=logic,
+    )
+
+
+def _curves(data: RuleData, row_of: dict[int, int]) -> CurveArrays | None:
+    curved = [i for i in row_of if data.rows[i].curves]
+    if not curved:
+        return None
+    curves = [curve for i in curved for curve in data.rows[i].curves]
+    start, _ = _compressed([[0] * len(data.rows[i].curves) for i in curved])
+    first, argument = _compressed([[row_of[k] for k in c.arguments] for c in curves])
+    return CurveArrays(
+        row=np.array([row_of[i] for i in curved], dtype=np.int64),
+        start=start,
+        shape=np.array([_SHAPES.index(c.shape) for c in curves], dtype=np.int64),
+        weight=np.array([c.weight for c in curves], dtype=np.float64),
+        exponent=np.array([c.exponent for c in curves], dtype=np.float64),
+        first=first,
+        argument=argument,
     )
 
 
@@ -303,7 +359,10 @@ def _undominated(data: RuleData, index: int) -> list[int]:
     literals = list(data.clauses[index].literals)
     if any(k < 0 or data.booleans[k - 1].tied or k - 1 in data.guarded for k in literals):
         return literals
-    rows = [frozenset(_key(data.rows[i]) for i in data.booleans[k - 1].true_rows) for k in literals]
+    rows = [
+        frozenset(_key(data, data.rows[i]) for i in data.booleans[k - 1].true_rows)
+        for k in literals
+    ]
     return [
         k
         for place, k in enumerate(literals)
@@ -314,10 +373,14 @@ def _undominated(data: RuleData, index: int) -> list[int]:
     ]
 
 
-def _key(row: Row) -> tuple[object, ...]:
+def _key(data: RuleData, row: Row) -> tuple[object, ...]:
     """What a row says, hashable."""
     parts = [(column, *_key_of(coefficient)) for column, coefficient in row.terms]
-    return (tuple(parts), _key_of(row.bound), row.equality)
+    curves = [
+        (c.shape, c.weight, c.exponent, *(_key(data, data.rows[i]) for i in c.arguments))
+        for c in row.curves
+    ]
+    return (tuple(parts), _key_of(row.bound), row.equality, *curves)
 
 
 def _key_of(coefficient: Coefficient) -> tuple[object, ...]:

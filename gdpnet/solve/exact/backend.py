@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.linearisation import ExactLinearisation
@@ -73,7 +72,8 @@ class Exact(Backend):
             norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
             and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells), with norm="l2" it is LIMIT or UNSOLVED.
+            by then goes to MILP (`info.solver` tells), with norm="l2" or rows that are not linear it
+            is LIMIT or UNSOLVED.
 
     Example:
         >>> import gdpnet
@@ -82,7 +82,7 @@ class Exact(Backend):
     """
 
     capabilities = Capabilities(
-        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True
+        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True, convex=True
     )
     name = "exact"
     description = "the exact engine searches it without writing it down"
@@ -106,22 +106,26 @@ class Exact(Backend):
                 "point is unique. Use Exact() without tie."
             )
 
+    def refuse_rows(self, rules: Rules) -> None:
+        """Raise where it does not know a kind of row, as it is set up."""
+        if self.tie != "first":
+            refuse_curved(rules, f"solver: tie={self.tie!r}")
+
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
         settings = request.settings
         last = self._last
         if last is None or last[0] is not settings:
-            last = self._last = settings, self._options(settings)
+            last = self._last = settings, self._options(settings, _alone(request))
         return last[1]
 
-    def _options(self, settings: Settings) -> SearchOptions:
+    def _options(self, settings: Settings, alone: bool) -> SearchOptions:
         limit = settings.time_limit
         return SearchOptions(
             settings.weights,
             settings.tolerance,
             self.node_limit,
-            # With l2 nobody takes over.
-            None if limit is None else limit * (_ENGINE_SHARE if settings.norm == "l1" else 1.0),
+            None if limit is None else limit * (1.0 if alone else _ENGINE_SHARE),
             settings.threads,
             self.tie,
             norm=settings.norm,
@@ -131,36 +135,27 @@ class Exact(Backend):
         """Project a flat batch."""
         started = time.monotonic()
         linearisation = self.search(request)
-        engine, instance = linearisation.engine, linearisation.instance
-        solved, d = linearisation.solved, request.yhat.shape[1]
-        finished = np.ones(len(solved.z), np.int8)
-        answer = Answer(
-            solved.z[:, :d],
-            _STATUS.take(solved.status),
-            solved.distance,
-            solved.assignment,
-            instance.active if engine.all_rules else instance.active[:, engine.rule_clauses],
-            solved.nodes,
-            finished,
-            _SOLVERS,
-            solved.z[:, d:],
-            linearisation,
-        )
+        found = ExactAnswer(request, linearisation)
+        answer: Answer = found
         rest: Array | bool = False
-        if not solved.proved:
-            answer, rest = self._finish(request, answer, linearisation, started)
-        if solved.unproved is not None:
-            return answer.noting(least_norm=~(solved.unproved | rest | request.invalid))
+        if not found.proved:
+            answer, rest = self._finish(request, found, linearisation, started)
+        if self.tie != "first":
+            unproved = linearisation.solved.unproved
+            assert unproved is not None
+            answer = answer.noting(least_norm=~(unproved | rest | request.invalid))
         return answer
 
     def search(self, request: Request) -> ExactLinearisation:
         """What the engine finds by itself, whatever it leaves open."""
         options, engine = self.options(request), request.rules.cache[_new_engine]
-        instance = Instance.of(request.rules, request.x)
-        if not instance.finite:
-            request.clear_unusable(request.rules, instance)
-        solved = engine.project(instance, request.yhat, options, request.settings.linearise)
-        return ExactLinearisation(engine, instance, request.yhat, options, solved)
+        yhat, detailed = request.yhat, request.settings.linearise
+        found = engine.find(request.x, yhat, options, detailed)
+        if found is not None:
+            return ExactLinearisation(engine, yhat, options, found=found)
+        instance = request.evaluate()
+        solved = engine.project(instance, yhat, options, detailed)
+        return ExactLinearisation(engine, yhat, options, solved=(instance, solved))
 
     def _finish(
         self, request: Request, answer: Answer, linearisation: ExactLinearisation, started: float
@@ -179,7 +174,7 @@ class Exact(Backend):
         if not rest.any():
             return answer, rest
         left_open = rest.copy()
-        answer = answer._replace(y=np.where(rest[:, None], yhat, answer.y))
+        answer = answer.replace(y=np.where(rest[:, None], yhat, answer.y))
         conflict = (answer.status == Status.CONFLICT) & ~invalid
         rest &= ~(conflict | invalid)
         search = linearisation.search
@@ -187,7 +182,7 @@ class Exact(Backend):
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest
-        if settings.norm != "l1":
+        if _alone(request):
             if settings.nearest and conflict.any():
                 from gdpnet.solve.exact.breaking import break_rules
 
@@ -215,6 +210,52 @@ class Exact(Backend):
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         return answer, left_open
+
+
+class ExactAnswer(Answer):
+    """What the engine found; all but y is made when it is first asked for.
+
+    Args:
+        request: the batch.
+        linearisation: what was found.
+    """
+
+    __slots__ = ("looked_at", "proved")
+
+    def __init__(self, request: Request, linearisation: ExactLinearisation) -> None:
+        self.linearisation, self.looked_at = linearisation, False
+        found = linearisation.found
+        if found is None:
+            self.proved, z = linearisation.solved.proved, linearisation.solved.z
+        else:
+            self.proved, z = found[0].proved, found[1]
+        d = request.yhat.shape[1]
+        self.y = z if z.shape[1] == d else z[:, :d]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of no answer; copy and pickle ask for such
+            raise AttributeError(name)
+        linearisation, self.looked_at = self.linearisation, True
+        assert isinstance(linearisation, ExactLinearisation)
+        engine, solved = linearisation.engine, linearisation.solved
+        active = linearisation.instance.active
+        self.status = _STATUS.take(solved.status)
+        self.value, self.assignment, self.nodes = solved.distance, solved.assignment, solved.nodes
+        self.active = active if engine.all_rules else active[:, engine.rule_clauses]
+        self.solver, self.solvers = np.ones(len(solved.z), np.int8), _SOLVERS
+        self.auxiliaries = solved.z[:, self.y.shape[1] :]
+        self.notes = {}
+        return object.__getattribute__(self, name)
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether every sample is projected, or was right as it was."""
+        return super().ordinary if self.looked_at else self.proved
+
+
+def _alone(request: Request) -> bool:
+    """Whether nobody takes over what the engine leaves open: MILP knows l1 and linear rows."""
+    return request.settings.norm != "l1" or bool(request.rules.data.curved)
 
 
 def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:

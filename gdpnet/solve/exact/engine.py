@@ -17,9 +17,10 @@ from gdpnet.core import (
     SOLVED,
     Array,
 )
-from gdpnet.ir.instance import Instance
+from gdpnet.ir.instance import Instance, RuleTape
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import round_to_steps, stepping_inequalities
+from gdpnet.solve.base import Gradients
 from gdpnet.solve.exact.arrays import Component, components
 from gdpnet.solve.exact.jacobian import FaceJacobian, FactoredJacobian
 from gdpnet.solve.exact.options import SearchOptions
@@ -137,6 +138,9 @@ class ExactEngine:
         self._whole = len(self.components) == 1 and len(constrained) == len(self.data.columns)
         self._stepping = stepping_inequalities(rules.data)
         self.searches = [core.Search(component.native) for component in self.components]
+        # Rules that are one component as they stand go from inputs to answers in one call.
+        direct = self._whole and not self._stepping and self.components[0].ordinary(len(clauses))
+        self._tape = rules.cache[RuleTape.of] if direct else None
         self._ties: dict[int, core.LeastNorm] = {}
         self._euclidean: dict[int, core.EuclideanSearch] = {}
 
@@ -145,6 +149,65 @@ class ExactEngine:
 
     def __deepcopy__(self, memo: Any) -> ExactEngine:
         return self  # nothing in it ever changes
+
+    def find(
+        self, x: Array, yhat: Array, options: SearchOptions, detailed: bool = False
+    ) -> tuple[core.Found, Array] | None:
+        """Nearest points of a batch in one call, for the usual rules and options.
+
+        Args:
+            x: inputs, (B, p) float64.
+            yhat: predictions, (B, d) float64, finite.
+            options: limits are for each sample.
+            detailed: keep the final dictionaries.
+
+        Returns:
+            What was found, and the points, (B, n); None where it takes `project`.
+        """
+        if self._tape is None or not options.usual:
+            return None
+        z = np.empty((len(yhat), self._tape.columns))
+        found = core.find_nearest(
+            self._tape.native,
+            self.searches[0],
+            x,
+            yhat,
+            options.weights,
+            options.node_limit,
+            options.tolerance,
+            inf if options.time_limit is None else options.time_limit,
+            1 if len(yhat) <= FEW else workers_of(options.threads),
+            options.threads is not None,
+            detailed,
+            z,
+        )
+        return None if found is None else (found, z)
+
+    def shown(self, found: core.Found, z: Array) -> tuple[Instance, Solved]:
+        """The rules of a batch and its results, of what `find` found."""
+        detail = Detail(*found.dictionaries()) if found.detailed else _NO_DETAIL
+        out, parts = Output(z, *found.answers()), ((self.components[0], detail),)
+        active, bound, varying = found.instance()
+        solved = Solved(*out, None, None, parts, found.detailed, found.proved)
+        return Instance(active, bound, varying, finite=True), solved
+
+    def vjp(self, found: core.Found, z: Array, gradient: Array) -> Gradients:
+        """Gradients of a loss, of what `find` found with its dictionaries.
+
+        Args:
+            found: what it found.
+            z: the points, (B, n).
+            gradient: of the loss with respect to y, (B, d).
+        """
+        assert self._tape is not None
+        size, (k, n) = len(z), (self._tape.varying, self._tape.columns)
+        own = np.zeros((size, n))
+        own[:, : gradient.shape[1]] = gradient
+        to = Gradients(
+            np.zeros(gradient.shape), np.zeros((size, self._tape.rows)), np.zeros((size, k, n))
+        )
+        found.vjp(self.components[0].native, z, own, *to)
+        return to
 
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
@@ -203,9 +266,10 @@ class ExactEngine:
             yhat: predictions, (B, d).
             options: how they were projected.
         """
+        face = FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
         if options.norm == "l2" or options.tie == "least_norm":
-            return FaceJacobian(instance, solved, yhat, options.weights, options.norm == "l1")
-        return FactoredJacobian(instance, solved, self.data.outputs)
+            return face
+        return FactoredJacobian(instance, solved, self.data.outputs, face)
 
     def _clip_free(self, z: Array, options: SearchOptions) -> tuple[Array, Array, Array]:
         """Outputs that stand in no row: only their bounds count."""

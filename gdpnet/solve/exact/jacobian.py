@@ -86,11 +86,13 @@ class FactoredJacobian:
         instance: the rules of the batch.
         solved: the projections, with their dictionaries.
         outputs: d.
+        face: that of components with curved rows, whose points are no vertices; None without such.
     """
 
     instance: Instance
     solved: Solved
     outputs: int
+    face: FaceJacobian | None = None
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y.
@@ -101,6 +103,10 @@ class FactoredJacobian:
         parts = self.solved.parts
 
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
+            if component.prepared.curves is not None:
+                assert self.face is not None
+                self.face.one(component, given, to)
+                return
             vjp_vertex(
                 component.native, given.varying, parts[index][1], given.z, given.gradient, *to
             )
@@ -143,14 +149,19 @@ class FaceJacobian:
             gradient: (B, d).
         """
 
+
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
-            vjp_face(
-                *(component.native, self.kinks, given.varying),
-                np.ascontiguousarray(self.instance.bound[:, component.rows]),
-                np.ascontiguousarray(self.yhat[:, component.outputs]),
-                np.ascontiguousarray(self.weights[component.outputs]),
-                np.ascontiguousarray(self.solved.assignment[:, component.booleans]),
-                *(given.z, given.gradient, *to),
-            )
+            self.one(component, given, to)
 
         return by_component(self.instance, self.solved, gradient, one)
+
+    def one(self, component: Component, given: Given, to: Gradients) -> None:
+        """Add the gradients of one component to zeros."""
+        vjp_face(
+            *(component.native, self.kinks, given.varying),
+            np.ascontiguousarray(self.instance.bound[:, component.rows]),
+            np.ascontiguousarray(self.yhat[:, component.outputs]),
+            np.ascontiguousarray(self.weights[component.outputs]),
+            np.ascontiguousarray(self.solved.assignment[:, component.booleans]),
+            *(given.z, given.gradient, *to),
+        )

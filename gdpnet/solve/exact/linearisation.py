@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation
@@ -18,27 +18,50 @@ if TYPE_CHECKING:
     from gdpnet.solve.milp.jacobian import ActiveJacobian
 
 
-@dataclass(eq=False)
 class ExactLinearisation(Linearisation):
     """The derivative of a batch that the exact engine projected.
 
-    Attributes:
+    Args:
         engine: the engine.
-        instance: the rules of the batch.
         yhat: predictions, (B, d).
         search: how it was searched.
+        found: what the engine found in one call, and the points, (B, n); or
+        solved: the rules of the batch and what was found.
+
+    Attributes:
+        instance: the rules of the batch.
         solved: what was found.
         unfinished: samples that were left to another solver, (B,) bool; None where there are none.
         others: the derivative of those.
     """
 
-    engine: ExactEngine
     instance: Instance
-    yhat: Array
-    search: SearchOptions
     solved: Solved
-    unfinished: Array | None = None
-    others: ActiveJacobian | None = None
+
+    def __init__(
+        self,
+        engine: ExactEngine,
+        yhat: Array,
+        search: SearchOptions,
+        *,
+        found: tuple[core.Found, Array] | None = None,
+        solved: tuple[Instance, Solved] | None = None,
+    ) -> None:
+        self.engine, self.yhat, self.search, self.found = engine, yhat, search, found
+        self.unfinished: Array | None = None
+        self.others: ActiveJacobian | None = None
+        if solved is not None:
+            self.instance, self.solved = solved
+
+    def __getattr__(self, name: str) -> Any:
+        # Arrays are made of what was found when they are first asked for.
+        if name not in ("instance", "solved") or self.found is None:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        self.instance, self.solved = self.engine.shown(*self.found)
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"instance": self.instance, "solved": self.solved, "found": None}
 
     @property
     def complete(self) -> bool:  # type: ignore[override]
@@ -70,6 +93,8 @@ class ExactLinearisation(Linearisation):
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        if self.found is not None and self.found[0].detailed and self.others is None:
+            return self.engine.vjp(*self.found, gradient)
         jacobian = self.engine.jacobian(self.instance, self.dictionaries(), self.yhat, self.search)
         found = jacobian.vjp(gradient)
         if self.others is not None:

@@ -49,9 +49,11 @@ class Loosened:
         """Points of the loosened rules; which ones does not matter."""
         instance = Instance.of(self.rules, x)
         margin = _MARGIN * instance.scale(self.rules.table)
+        margin[:, sorted(self.rules.data.arguments)] = 0.0  # they say nothing that could give way
         loose = instance._replace(bound=instance.bound + margin)
         d = yhat.shape[1]
-        plain = options._replace(tie="first", norm="l1", weights=np.ones(d))
+        norm = "l2" if self.rules.data.curved else "l1"  # whichever is more at home there
+        plain = options._replace(tie="first", norm=norm, weights=np.ones(d))
         return self.engine.project(loose, yhat / self.unit[:d], plain)
 
 

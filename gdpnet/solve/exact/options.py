@@ -39,6 +39,11 @@ class SearchOptions(NamedTuple):
     lost: float = 0.0
     norm: str = "l1"
 
+    @property
+    def usual(self) -> bool:
+        """Whether the search for the nearest vertex is all there is to do."""
+        return self.norm == "l1" and self.tie == "first" and self.lost == 0.0
+
     def sum_of(self, moves: np.ndarray) -> np.ndarray:
         """What is minimised, of weighted moves of the outputs: their sum, or that of squares.
 

@@ -128,7 +128,7 @@ class RelaxedBatch:
             self.jacobian = RelaxedJacobian(rules, layouts, self.number, instance, yhat, self.start)
         solvers = dict.fromkeys((backend.name, "highs", "milp"))
         self.answer = Answer.passed(request, active, *solvers)
-        self.answer = self.answer._replace(linearisation=self.jacobian)
+        self.answer = self.answer.replace(linearisation=self.jacobian)
         self.answer = self.answer.noting(layout=self.number)
         self.pruned = layouts.within_input_bounds(request.x)
         if not self.pruned.all():

@@ -23,7 +23,7 @@ class Judge:
     """Says of points which rules hold.
 
     Args:
-        rules: rules that are plain: no auxiliaries, no logic over indicators.
+        rules: rules that are plain: no auxiliaries, no logic over indicators, no curved rows.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -106,7 +106,8 @@ def judge(
     """
     if not len(samples):
         return np.zeros(0, dtype=bool)
-    if rules.is_plain and instance is not None and core.AVAILABLE:
+    linear = rules.is_plain and not rules.data.curved
+    if linear and instance is not None and core.AVAILABLE:
         measured = np.empty(answer.active.shape) if violation is None else violation
         held = rules.cache[Judge](
             *(samples, instance, answer.active, answer.y, tol, answer.assignment, measured)

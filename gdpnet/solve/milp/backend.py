@@ -120,7 +120,7 @@ class MILP(Backend):
         usable = np.flatnonzero(~request.invalid)
         rest = usable[~self._accept(request, usable, answer)] if len(usable) else usable
         vertices = finish(request, rest, answer, self, seconds=settings.time_limit)
-        return answer._replace(linearisation=ActiveJacobian(request, answer, vertices))
+        return answer.replace(linearisation=ActiveJacobian(request, answer, vertices))
 
     def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
         """Which samples pass unchanged, bool `usable`; notes which disjuncts hold there."""

@@ -10,8 +10,8 @@ branches on broken clauses and solves a linear program at every node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class DisjunctiveProgram:
         global_rows: rows that always hold.
         booleans: what their literals stand for.
         clauses: the required ones; a guarded one is required where its guard is true.
+        curved: rows in which curves stand as well: the row of the rules that has them, and their
+            factor; `cuts.solve` knows them.
     """
 
     cost: np.ndarray
@@ -53,6 +55,7 @@ class DisjunctiveProgram:
     global_rows: Sequence[int]
     booleans: Sequence[Boolean]
     clauses: Sequence[Clause]
+    curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     def linear(self, rows: Sequence[int]) -> LinearProgram:
         """The linear program over the global rows and `rows`."""

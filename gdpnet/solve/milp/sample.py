@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gdpnet.ir.data import Clause
-from gdpnet.ir.rules import Evaluated, Rules
+from gdpnet.ir.rules import Evaluated, Rules, refuse_curved
 from gdpnet.ir.steps import off_step, power_of_two, round_to_steps, steps
 from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
 
@@ -133,6 +133,7 @@ class RulesAtSample:
             weights: `d`.
             as_written: rows over integers are left as they are, to be broken by an amount.
         """
+        refuse_curved(self.rules, "solver: MILP()")
         d, n = len(start), len(self.lower)
         rows = len(self.bound)
         matrix, bound = self._scaled(self.integer & (not as_written))
@@ -186,6 +187,7 @@ class RulesAtSample:
             global_rows=global_rows,
             booleans=self.rules.data.booleans,
             clauses=clauses,
+            curved={i: (i, float(self.unit[i])) for i in self.rules.data.curved},
         )
 
     def least_violation(
@@ -246,4 +248,5 @@ class RulesAtSample:
             global_rows=(*softened(soft), *hard_rows),
             booleans=booleans,
             clauses=clauses,
+            curved={at + i: (i, 1.0) for at in (0, 2 * rows) for i in self.rules.data.curved},
         )

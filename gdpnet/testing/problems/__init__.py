@@ -5,6 +5,7 @@ from __future__ import annotations
 from gdpnet.testing._problem import Problem
 from gdpnet.testing.problems import (
     auxiliaries,
+    convex,
     geometry,
     inputs,
     logic,
@@ -24,7 +25,10 @@ PROBLEMS: tuple[Problem, ...] = (
 )
 """Small problems, each of them solved in milliseconds."""
 
-BY_NAME = {problem.name: problem for problem in PROBLEMS}
+CONVEX: tuple[Problem, ...] = tuple(convex.PROBLEMS)
+"""Small problems with rows that are convex and not linear: no part of `PROBLEMS`."""
+
+BY_NAME = {problem.name: problem for problem in (*PROBLEMS, *CONVEX)}
 """The same by name."""
 
-__all__ = ["BY_NAME", "PROBLEMS"]
+__all__ = ["BY_NAME", "CONVEX", "PROBLEMS"]

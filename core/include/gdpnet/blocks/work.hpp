@@ -1,14 +1,11 @@
 // Memory of one thread: a point of each lane, and the step from there.
 #pragma once
 
-#include <limits>
 
 #include "gdpnet/blocks/lanes.hpp"
 #include "gdpnet/blocks/shape.hpp"
 
 namespace gdpnet::blocks {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class V>
 struct Work {

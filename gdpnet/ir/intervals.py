@@ -13,10 +13,8 @@ EVERYTHING: Interval = (-math.inf, math.inf)
 
 # Functions that grow, with the domain they are defined on.
 _GROWING = {
-    "exp": (math.exp, -math.inf),
     "log": (math.log, 0.0),
     "log10": (math.log10, 0.0),
-    "sqrt": (math.sqrt, 0.0),
     "atan": (math.atan, -math.inf),
     "tanh": (math.tanh, -math.inf),
     "sinh": (math.sinh, -math.inf),
@@ -36,8 +34,14 @@ def interval(tree: Tree, ranges: Sequence[Interval]) -> Interval:
     low, high = _interval(tree, ranges)
     if math.isnan(low) or math.isnan(high):
         return EVERYTHING
-    # Outward, against rounding.
-    return low - 1e-9 * max(1.0, abs(low)), high + 1e-9 * max(1.0, abs(high))
+    if tree[0] in ("input", "number"):
+        return low, high
+    # Outward, against rounding; an end at 0 comes of zeros and is exact.
+    return low - _rounding(low), high + _rounding(high)
+
+
+def _rounding(end: float) -> float:
+    return 1e-9 * max(1.0, abs(end)) if end and math.isfinite(end) else 0.0
 
 
 def _interval(tree: Tree, ranges: Sequence[Interval]) -> Interval:
@@ -70,6 +74,12 @@ def _interval(tree: Tree, ranges: Sequence[Interval]) -> Interval:
     if kind == "abs":
         (low, high) = parts[0]
         return (0.0 if low <= 0.0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+    if kind == "exp":
+        low, high = (math.exp(end) if end < 700.0 else math.inf for end in parts[0])
+        return low, high
+    if kind == "sqrt":
+        (low, high) = parts[0]
+        return (math.sqrt(low), math.sqrt(high)) if low >= 0.0 else EVERYTHING
     if kind in _GROWING:
         function, start = _GROWING[kind]
         (low, high) = parts[0]
@@ -91,13 +101,21 @@ def times(a: Interval, b: Interval) -> Interval:
 def _power(base: Interval, exponent: Tree) -> Interval:
     if exponent[0] != "number":
         return EVERYTHING
-    power = exponent[1]
-    low, high = base
-    if not math.isfinite(low + high) or abs(power) > 64 or power < 0:
-        return EVERYTHING
+    power, (low, high) = exponent[1], base
+    if power < 0:
+        if low <= 0.0:
+            return EVERYTHING
+        low, high = _power(base, ("number", -power))
+        return (1.0 / high if math.isfinite(high) else 0.0), (1.0 / low if low else math.inf)
     if low < 0 and power % 1.0 != 0.0:
         return EVERYTHING
-    ends = [low**power, high**power]
-    if low < 0.0 < high and power % 2.0 == 0.0:
-        ends.append(0.0)
-    return min(ends), max(ends)
+    if math.isfinite(low + high) and power <= 64:
+        try:
+            ends = [low**power, high**power]
+        except OverflowError:
+            pass
+        else:
+            if low < 0.0 < high and power % 2.0 == 0.0:
+                ends.append(0.0)
+            return min(ends), max(ends)
+    return (0.0, math.inf) if low >= 0.0 or power % 2.0 == 0.0 else EVERYTHING

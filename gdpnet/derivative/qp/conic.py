@@ -1,0 +1,61 @@
+"""The regularised programs of relaxed projections in the Euclidean norm.
+
+As in `squares`, with the quadratic term `eps / 2` on the weights of all products of all blocks; the
+conic program is solved by Clarabel, and differentiated at its solution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdpnet.derivative.regularised import Regularised
+from gdpnet.lp.program import Outcome
+from gdpnet.solve.base import Array, Gradients
+from gdpnet.solve.conic.linearisation import ConicLinearisation
+from gdpnet.solve.conic.written import Programs
+
+
+class ConicQPs(Regularised):
+    """The regularised program of every sample, over the products of its own layout.
+
+    Args:
+        relaxed: the relaxed projections.
+        eps: the regularisation.
+
+    Attributes:
+        y: the regularised point, (B, d); the prediction where there is none.
+        capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
+    """
+
+    def __init__(self, relaxed: ConicLinearisation, eps: float) -> None:
+        request, numbers = relaxed.request, relaxed.number
+        self.y = np.where(numbers[:, None] >= 0, relaxed.start, request.yhat)
+        self._missing = np.ones(len(numbers), dtype=bool)
+        self._jacobian = ConicLinearisation(
+            request, relaxed.layouts, numbers, relaxed.instance, relaxed.start
+        )
+        programs = request.rules.cache[Programs]
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            if relaxed.layouts.contradictory[number]:
+                continue
+            samples = np.flatnonzero(numbers == number)
+            written = programs.of(number, eps=eps)
+            if not written.differentiable:
+                continue
+            data = relaxed.data(written.program, samples)
+            found = written.solve(data)
+            good = np.flatnonzero(found.outcome == Outcome.OPTIMAL)
+            there = np.ix_(samples[good], written.program.which)
+            self.y[there] = found.points[np.ix_(good, written.program.outputs)]
+            self._missing[samples[good]] = False
+            self._jacobian.add(samples[good], written.jacobian(data, found, good))
+        self.capped = self._missing & (numbers >= 0)
+
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        return self._missing
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        return self._jacobian.vjp(gradient)

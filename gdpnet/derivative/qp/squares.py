@@ -1,0 +1,199 @@
+r"""The regularised program of the DNF in the Euclidean norm, and its derivative, for a batch.
+
+For every part of the rules that hangs together and its products k,
+
+    minimise    sum_k |W (y_k - lambda_k yhat)|^2 / lambda_k + eps/2 sum_k lambda_k^2
+    subject to  A_k (y_k, a_k) <= lambda_k b_k,  sum_k lambda_k = 1,  lambda >= 0
+
+gives `y = sum_k y_k`. The square is curved enough in the copies; only the weights need the quadratic
+term to be unique. With p_k the projection onto product k and v_k its squared distance, y_k is
+lambda_k p_k, and what is left is
+
+    minimise    sum_k lambda_k v_k + eps/2 sum_k lambda_k^2    over the simplex:
+
+lambda is the point of the simplex next to -v / eps. So only products with v_k < v* + eps have
+weight, where one alone does the derivative is that of the projection, and near a tie between
+disjuncts the loss feels both sides. The derivative follows by the chain rule, since p_k is the
+exact engine's and v_k its squared distance.
+
+The products of a layout are written out, and each is projected onto for the whole batch; more than
+`MOST` of them are refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gdpnet.derivative.regularised import Regularised
+from gdpnet.errors import RuleError
+from gdpnet.relaxation.blocks import Part
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
+from gdpnet.solve.conic.chosen import with_rows_alone
+from gdpnet.solve.exact.backend import Exact
+
+MOST = 1024
+"""Products of a part that are written out."""
+
+
+class _Term(NamedTuple):
+    """A product of a part.
+
+    Attributes:
+        point: the projections, (B, outputs of the part).
+        weight: (B,).
+        linearisation: of the projections.
+    """
+
+    point: Array
+    weight: Array
+    linearisation: Linearisation
+
+
+class _Mixture(NamedTuple):
+    """The products of a part for some samples.
+
+    Attributes:
+        samples: (B',).
+        outputs: of the part.
+        terms: products with weight.
+    """
+
+    samples: Array
+    outputs: Array
+    terms: tuple[_Term, ...]
+
+
+class SquareQPs(Regularised):
+    """The regularised points of a batch that was projected in the Euclidean norm.
+
+    Args:
+        request: the batch.
+        answer: its projections.
+        eps: the regularisation.
+        cap: most products with weight, of a sample and part.
+
+    Attributes:
+        y: the regularised point, (B, d); the projection where there is none.
+        capped: samples for which not all products that could have weight were mixed, (B,) bool.
+    """
+
+    def __init__(self, request: Request, answer: Answer, eps: float, cap: int) -> None:
+        self._request, self._eps = request, eps
+        self.y = answer.y.copy()
+        self.capped = np.zeros(len(self.y), dtype=bool)
+        self.known = answer.answered
+        self._missing = np.zeros(len(self.y), dtype=bool)
+        self._mixtures: list[_Mixture] = []
+        moved = np.flatnonzero(self.known & (answer.y != request.yhat).any(1))
+        if not len(moved):
+            return
+        layouts = layouts_of(request.rules)
+        rules = layouts.ready.rules
+        settings = request.settings._replace(linearise=True)
+        part = request.take(moved)._replace(rules=rules, settings=settings)
+        active = part.evaluate().active
+        pruned = layouts.within_input_bounds(part.x)
+        first, which = layouts.patterns(active, pruned)
+        for k, s in enumerate(first.tolist()):
+            number = layouts.planned(None, active[s], bool(pruned[s]))
+            own = np.flatnonzero(which == k)
+            if layouts.contradictory[number]:
+                self._missing[moved[own]] = True
+                continue
+            for one in layouts.listed[number]:
+                self._mix(one, moved[own], part.take(own), cap)
+
+    @property
+    def missing(self) -> Array:
+        """Samples without a regularised point, (B,) bool."""
+        return self._missing
+
+    def _mix(self, part: Part, samples: Array, request: Request, cap: int) -> None:
+        outputs = np.array([j for j in part.columns if j < request.rules.data.outputs])
+        products = [product for block in part.blocks for product in block.products]
+        if len(products) > MOST:
+            raise RuleError(
+                f"gradient: with norm='l2' QP projects onto every product of rules that hang "
+                f"together; expected at most {MOST}, these rules have {len(products):,}. Use "
+                "gradient='vertex' or 'auto', or a relaxation with fewer basic steps."
+            )
+        if not len(outputs):
+            return
+        weights = request.settings.weights[outputs]
+        yhat = request.yhat[:, outputs]
+        points, values, linearisations = [], [], []
+        for product in products:
+            rules = with_rows_alone(request.rules, (*part.rows, *product.rows))
+            found = Exact().solve(request._replace(rules=rules))
+            point = found.y[:, outputs]
+            squared = (((point - yhat) * weights) ** 2).sum(1)
+            points.append(point)
+            values.append(np.where(found.answered, squared, np.inf))
+            assert found.linearisation is not None
+            linearisations.append(found.linearisation)
+        value = np.column_stack(values)
+        self._missing[samples] |= ~np.isfinite(value).any(1)
+        near = np.sort(value, 1)
+        if len(products) > cap:  # the nearest ones
+            self.capped[samples] |= near[:, cap] < near[:, 0] + self._eps
+            value = np.where(value <= near[:, cap - 1 : cap], value, np.inf)
+        share = simplex_weights(value / self._eps)
+        terms = tuple(
+            _Term(points[k], share[:, k], linearisations[k])
+            for k in range(len(products))
+            if share[:, k].any()
+        )
+        self.y[np.ix_(samples, outputs)] = sum(t.weight[:, None] * t.point for t in terms)
+        self._mixtures.append(_Mixture(samples, outputs, terms))
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """Gradients of a loss from its gradient with respect to y, (B, d)."""
+        request = self._request
+        found = Gradients.passing(request.rules, gradient)
+        rows, varying, columns = found.bound.shape[1], *found.varying.shape[1:]
+        mixed = np.zeros(gradient.shape, dtype=bool)
+        for mixture in self._mixtures:
+            samples, outputs, terms = mixture
+            there = np.ix_(samples, outputs)
+            found.yhat[there] = 0.0
+            mixed[there] = True
+            along = gradient[there]
+            square = request.settings.weights[outputs] ** 2
+            seen = np.column_stack([(along * t.point).sum(1) for t in terms])
+            inside = np.column_stack([t.weight > 0.0 for t in terms])
+            mean = (seen * inside).sum(1) / np.maximum(inside.sum(1), 1)
+            for k, term in enumerate(terms):
+                pull = np.where(inside[:, k], (mean - seen[:, k]) / self._eps, 0.0)
+                away = 2.0 * square * (term.point - request.yhat[there]) * pull[:, None]
+                incoming = np.zeros((len(samples), gradient.shape[1]))
+                incoming[:, outputs] = term.weight[:, None] * along + away
+                part = term.linearisation.vjp(incoming)
+                found.yhat[samples] += part.yhat
+                found.yhat[there] -= away
+                found.bound[samples] += part.bound[:, :rows]
+                found.varying[samples] += part.varying[:, :varying, :columns]
+        # Outputs in no part stay within their bounds.
+        held = ~mixed & (self.y != request.yhat)
+        found.yhat[held & self.known[:, None]] = 0.0
+        return found
+
+
+def simplex_weights(prices: Array) -> Array:
+    """Where `sum(weight * price) + sum(weight^2) / 2` is least over the simplex, row by row.
+
+    Args:
+        prices: (B, k); infinite for what gets no weight.
+    """
+    usable = np.isfinite(prices)
+    base = np.min(np.where(usable, prices, np.inf), axis=1, keepdims=True)
+    level = np.where(usable, np.where(np.isfinite(base), base, 0.0) - prices, -np.inf)
+    ordered = -np.sort(-level, axis=1)
+    count = np.arange(1, prices.shape[1] + 1)
+    total = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
+    kept = np.isfinite(ordered) & (1.0 + count * ordered > total)
+    size = np.maximum(kept.sum(1), 1)
+    threshold = (total[np.arange(len(prices)), size - 1] - 1.0) / size
+    return np.asarray(np.where(usable, np.maximum(level - threshold[:, None], 0.0), 0.0))

@@ -1,0 +1,144 @@
+"""Conic programs of relaxations, kept in Clarabel, for batches of samples."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from gdpnet.ir.rules import Rules
+from gdpnet.ir.steps import power_of_two
+from gdpnet.lp.clarabel import KeptProgram
+from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
+from gdpnet.lp.standard import StandardForm
+from gdpnet.relaxation.layouts import layouts_of
+from gdpnet.relaxation.program import RelaxationProgram
+from gdpnet.solve.conic.data import ConicData
+from gdpnet.solve.conic.jacobian import ConicJacobian
+
+Array = np.ndarray
+
+
+def structure_of(program: RelaxationProgram) -> ConicStructure:
+    """What all samples of a program share."""
+    return ConicStructure(
+        *program.needed_bounds(),
+        *(program.start, program.column, program.equality, program.cones),
+    )
+
+
+class ConicSolved(NamedTuple):
+    """Solved programs of a batch.
+
+    Attributes:
+        points: values of all columns, `batch x n`, NaN where there are none.
+        value: lower bound on the squared distance in the program's outputs, `batch`.
+        outcome: code of `Outcome`, `batch`, int8.
+        weight: of the products, `batch x products`.
+        unit: in which costs were given to the solver, `batch`.
+        found: what it said of each sample.
+    """
+
+    points: Array
+    value: Array
+    outcome: Array
+    weight: Array
+    unit: Array
+    found: list[ConicSolution]
+
+
+class WrittenCone:
+    """A relaxation's program kept in Clarabel, for any number of samples.
+
+    Args:
+        program: the program.
+        eps: size of a quadratic term `eps / 2` on the weights of the products.
+    """
+
+    def __init__(self, program: RelaxationProgram, eps: float = 0.0) -> None:
+        self.program, self.form = program, StandardForm(structure_of(program))
+        self.square = np.zeros(len(program.lower))
+        self.square[[column for column in program.weights if column >= 0]] = eps
+        self._idle: list[KeptProgram] = []
+        self._lock = threading.Lock()
+
+    def solve(self, data: ConicData) -> ConicSolved:
+        """Solve for a batch; several threads may call it, each works on a program of its own."""
+        program, size = self.program, len(data.yhat)
+        points = np.full((size, len(program.lower)), np.nan)
+        value, outcome = np.full(size, -np.inf), np.empty(size, dtype=np.int8)
+        unit, found = self._solutions(data)
+        for s, solution in enumerate(found):
+            outcome[s] = solution.outcome
+            if solution.point is not None:
+                points[s] = solution.point
+                value[s] = solution.bound / unit[s]
+        columns = np.array(program.weights, dtype=np.int64)
+        share = np.where(columns >= 0, points[:, columns], 1.0)
+        value += data.constant(program)
+        return ConicSolved(points, value, outcome, share, unit, found)
+
+    def jacobian(self, data: ConicData, solved: ConicSolved, samples: Array) -> ConicJacobian:
+        """The derivative of some of the points, all of them found."""
+        return ConicJacobian(
+            *(self.program, self.form, data.take(samples), self.square),
+            *(solved.unit[samples], [solved.found[s] for s in samples.tolist()]),
+        )
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether the derivative of its points is known: norm l2, second-order cones alone."""
+        known = all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
+        return known and self.program.norm == "l2"
+
+    def _new(self) -> KeptProgram:
+        """The program set up with numbers of no sample: what depends on samples is 0."""
+        program = self.program
+        entries, right = self.form.matrices(program.value[None], program.bound[None])
+        cost = np.zeros(len(program.lower))
+        cost[program.distances] = 1.0
+        return KeptProgram(self.form, entries[0], right[0], cost, self.square)
+
+    def _solutions(self, data: ConicData) -> tuple[Array, list[ConicSolution]]:
+        """What Clarabel says of each sample, and in which units costs were given, `batch`."""
+        program = self.program
+        cost = data.cost(program)
+        unit = power_of_two(np.abs(cost).max(1, initial=0.0))
+        numbers = program.numbers(program.moving_values(data.parameters))
+        entries, right = self.form.matrices(*numbers)
+        with self._lock:
+            kept = self._idle.pop() if self._idle else None
+        kept = kept or self._new()
+        found = [
+            kept.solve(entries[s], right[s], cost[s] * unit[s], self.square * unit[s])
+            for s in range(len(cost))
+        ]
+        with self._lock:
+            self._idle.append(kept)
+        return unit, found
+
+
+class Programs:
+    """Programs of one rule model, by layout and quadratic term, made when first met and kept.
+
+    Args:
+        rules: the rules.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._layouts = layouts_of(rules)
+        self._made: dict[tuple[int, str, float], WrittenCone] = {}
+
+    def of(self, number: int, norm: str = "l2", eps: float = 0.0) -> WrittenCone:
+        """The program of a layout.
+
+        Args:
+            number: of the layout.
+            norm: of the distance.
+            eps: of the quadratic term on the weights.
+        """
+        key = number, norm, eps
+        if key not in self._made:
+            self._made[key] = WrittenCone(self._layouts.program(number, norm), eps)
+        return self._made[key]

@@ -1,0 +1,243 @@
+"""Convex rows by the exact engine: distances by hand, enumeration, differences, limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import torch
+from pyomo.gdp import Disjunction
+
+import gdpnet
+from gdpnet import core
+from gdpnet.errors import InputError, RuleError
+from gdpnet.ir.data import RuleData
+from gdpnet.ir.instance import Instance
+from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import Rules
+from gdpnet.solve import Exact
+from gdpnet.solve.exact.engine import ExactEngine
+from gdpnet.solve.exact.options import SearchOptions
+from gdpnet.solve.status import Status
+from gdpnet.testing import Problem, random_convex_model
+from gdpnet.testing.problems.convex import PROBLEMS
+
+NORMS = ["l1", "l2"]
+THIN = {"single_point", "touching_discs", "flat"}  # without an interior: right to 1e-6
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_bank(problem: Problem, norm: str) -> None:
+    rules = problem.rules()
+    p = gdpnet.project(rules, problem.yhat, problem.x, norm=norm)
+    for k, sample in enumerate(problem.samples):
+        wanted = sample.euclidean if norm == "l2" else sample.distance
+        status = int(p.status[k])
+        if wanted == float("inf"):
+            assert status == Status.CONFLICT
+            continue
+        assert status in (Status.PROJECTED, Status.SATISFIED)
+        if wanted is not None:
+            tolerance = 1e-6 if problem.name in THIN else 1e-8
+            assert float(p.distance[k]) == pytest.approx(wanted, abs=tolerance)
+    answered = p.status != Status.CONFLICT
+    assert rules.satisfied(p.y, problem.x, tol=1e-9)[answered].all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_random_rules_are_those_of_enumeration(norm: str) -> None:
+    pytest.importorskip("clarabel")
+    from tests.solve.convex_oracle import compare
+
+    found = [compare(seed, norm) for seed in range(10_000, 10_150)]
+    assert [message for _, message in found if message is not None] == []
+    assert {core.SOLVED, core.NO_SOLUTION} <= {outcome for outcome, _ in found}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kind", ["ellipsoids", "cones", "mixed"])
+def test_no_point_of_the_rules_is_nearer(kind: str, norm: str) -> None:
+    """Of random models, exponentials and logarithms among them: points that satisfy the rules."""
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        m = random_convex_model(rng, int(rng.integers(2, 5)), kind)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        d = len(rules.output_names)
+        yhat = torch.from_numpy(rng.uniform(-4, 4, (4, d)))
+        p = gdpnet.project(rules, yhat, norm=norm)
+        assert set(p.status.tolist()) <= {Status.SATISFIED, Status.PROJECTED}
+        assert rules.satisfied(p.y, tol=1e-9).all()
+        # Between an answer and points around it there is none that is better by more than rounding.
+        near = p.y[:, None] + torch.from_numpy(rng.normal(size=(4, 2000, d)) * 0.05)
+        good = rules.satisfied(near.reshape(-1, d), tol=0.0).reshape(4, -1)
+        away = torch.linalg.vector_norm(near - yhat[:, None], ord=int(norm[1]), dim=2)
+        assert (away[good] >= p.distance[:, None].expand_as(away)[good] - 1e-6).all()
+
+
+def disc(radius: float = 1.0) -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-5, 5))
+    m.rule = Disjunction(
+        expr=[[m.y[0] ** 2 + m.y[1] ** 2 <= radius**2], [m.y[0] >= 4, m.y[1] >= 4]]
+    )
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_strict_answers_hold_without_tolerance(norm: str) -> None:
+    rules, rng = disc(), np.random.default_rng(3)
+    yhat = torch.from_numpy(rng.uniform(-4, 3, (200, 2)))
+    p = gdpnet.project(rules, yhat, norm=norm, strict=True)
+    assert rules.satisfied(p.y, tol=0.0).all()
+    plain = gdpnet.project(rules, yhat, norm=norm)
+    assert (p.distance - plain.distance).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_answers_do_not_depend_on_the_batch(norm: str) -> None:
+    rng = np.random.default_rng(4)
+    m = random_convex_model(rng, 4)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.from_numpy(rng.uniform(-4, 4, (40, 4)))
+    together = gdpnet.project(rules, yhat, norm=norm, threads=2).y
+    alone = torch.cat([gdpnet.project(rules, y[None], norm=norm).y for y in yhat])
+    assert torch.equal(together, alone)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_float32_and_weights(norm: str) -> None:
+    rules = disc()
+    p = gdpnet.project(rules, torch.tensor([[3.0, 0.5]]), norm=norm, weights=[1.0, 100.0])
+    assert p.y.dtype == torch.float32
+    assert rules.satisfied(p.y.double(), tol=1e-6).all()
+    assert float(p.y[0, 1]) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_limits_are_told() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(-5, 5))
+    far = [[-2, -2, -2], [2, 2, 2], [-2, 2, 0]]
+    for r in range(3):
+        discs = [[sum((m.y[j] - c[j] - r / 4) ** 2 for j in range(3)) <= 3.0] for c in far]
+        m.add_component(f"rule{r}", Disjunction(expr=discs, xor=False))
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.zeros(1, 3, dtype=torch.float64)
+    for norm in NORMS:
+        p = gdpnet.project(rules, yhat, norm=norm, solver=Exact(node_limit=2))
+        assert int(p.status[0]) in (Status.LIMIT, Status.UNSOLVED)
+        whole = gdpnet.project(rules, yhat, norm=norm)
+        assert int(whole.status[0]) == Status.PROJECTED
+        assert float(p.value[0]) <= float(whole.value[0]) + 1e-9
+
+
+def test_sets_that_barely_touch_are_no_proved_contradiction() -> None:
+    """A gap of 1e-8 is within the margin: the sample is left open, or an answer is found."""
+    for gap in (-1e-8, 0.0, 1e-9, 1e-8):
+        m = pyo.ConcreteModel()
+        m.y = pyo.Var(range(2), bounds=(-5, 5))
+        m.left = pyo.Constraint(expr=(m.y[0] + 1) ** 2 + m.y[1] ** 2 <= 1)
+        m.right = pyo.Constraint(expr=(m.y[0] - 1 - gap) ** 2 + m.y[1] ** 2 <= 1)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        for norm in NORMS:
+            p = gdpnet.project(rules, torch.tensor([[0.3, 2.0]], dtype=torch.float64), norm=norm)
+            assert int(p.status[0]) != Status.CONFLICT
+            if int(p.status[0]) == Status.PROJECTED:
+                assert rules.satisfied(p.y, tol=1e-9).all()
+
+
+def test_what_is_not_known_is_refused() -> None:
+    rules, yhat = disc(), torch.zeros(1, 2, dtype=torch.float64)
+    with pytest.raises(RuleError, match="linear rows only"):
+        gdpnet.project(rules, yhat, solver=Exact(tie="least_norm"))
+    with pytest.raises(InputError, match="'nearest' is known for linear rows only"):
+        gdpnet.project(rules, yhat, on_conflict="nearest")
+
+
+# ---- derivatives --------------------------------------------------------------------------------
+
+
+def _of_inputs(data: RuleData) -> RuleData:
+    """All coefficients depend on an input, so that derivatives by each are asked for."""
+
+    def of_input(a: Coefficient) -> Coefficient:
+        return Coefficient(a.number, {("input", 0): 1.0})
+
+    rows = tuple(
+        replace(
+            row, terms=tuple((j, of_input(a)) for j, a in row.terms), bound=of_input(row.bound)
+        )
+        for row in data.rows
+    )
+    return replace(data, rows=rows, inputs=("x",), input_bounds=((-1.0, 1.0),))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_derivatives_are_those_of_differences(norm: str) -> None:
+    pytest.importorskip("clarabel")
+    from tests.solve.convex_oracle import random_draft
+
+    compared, step = 0, 1e-5
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 7))
+        rules = Rules.from_data(_of_inputs(random_draft(rng, d, thin=0.0).data()))
+        engine, yhat = ExactEngine(rules), 3.0 * rng.normal(size=(1, d))
+        options = SearchOptions(rng.uniform(0.5, 1.0, d), norm=norm)
+        instance = Instance.of(rules, np.zeros((1, 1)))
+        solved = engine.project(instance, yhat, options, detailed=True)
+        if solved.status[0] != core.SOLVED:
+            continue
+        gradient = rng.normal(size=(1, d))
+        to = engine.jacobian(instance, solved, yhat, options).vjp(gradient)
+        ways = (
+            rng.normal(size=yhat.shape),
+            0.3 * rng.normal(size=instance.bound.shape),
+            0.3 * rng.normal(size=instance.varying.shape) * (instance.varying != 0.0),
+        )
+
+        def loss(
+            by: float,
+            engine: ExactEngine = engine,
+            instance: Instance = instance,
+            yhat: np.ndarray = yhat,
+            options: SearchOptions = options,
+            gradient: np.ndarray = gradient,
+            ways: tuple[np.ndarray, ...] = ways,
+        ) -> float:
+            moved = instance._replace(
+                bound=instance.bound + by * ways[1], varying=instance.varying + by * ways[2]
+            )
+            there = engine.project(moved, yhat + by * ways[0], options)
+            return float((gradient * there.z).sum())
+
+        ahead, here, behind = loss(step), loss(0.0), loss(-step)
+        wanted = (ahead - behind) / (2.0 * step)
+        size = max(1.0, abs(wanted))
+        if not abs((ahead - here) - (here - behind)) <= 1e-2 * step * size:
+            continue  # a kink within the step
+        found = sum(float((a * b).sum()) for a, b in zip(to, ways, strict=True))
+        assert found == pytest.approx(wanted, abs=1e-5 * size), seed
+        compared += 1
+    assert compared > 150
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_gradcheck_through_inputs(norm: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(-5, 5))
+    m.p = pyo.Param(initialize=1.0, mutable=True)
+    m.r = pyo.Param(initialize=1.0, mutable=True)
+    m.near = pyo.Constraint(
+        expr=m.p * (m.y[0] - m.r) ** 2 + m.y[0] * m.y[1] + m.y[1] ** 2 + m.y[2] ** 2 <= m.r + 1
+    )
+    m.side = Disjunction(expr=[[m.p * m.y[2] >= 0.2], [m.y[2] <= -1]])
+    rules = gdpnet.RuleModel(
+        m, outputs=[m.y], inputs=[m.p, m.r], input_bounds=[(1.0, 3.0), (0.5, 2.0)]
+    )
+    layer = gdpnet.ProjectionLayer(rules, norm=norm, gradient="vertex")
+    yhat = torch.tensor([[3.0, 2.0, 0.1], [-2.0, 0.3, 1.7]], dtype=torch.float64)
+    x = torch.tensor([[1.5, 1.0], [2.0, 1.4]], dtype=torch.float64)
+    assert torch.autograd.gradcheck(layer, (yhat.requires_grad_(), x.requires_grad_()))
