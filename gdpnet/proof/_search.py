@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 import torch
 
+from gdpnet import core
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
-from gdpnet.proof._euclidean import EuclideanRelaxation
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
@@ -85,8 +85,7 @@ class _CertificateSearch:
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
         self.deadline = deadline
         self.node_limit = node_limit
-        linear = instance.norm == "l1"
-        self.relaxation = NodeRelaxation(instance) if linear else EuclideanRelaxation(instance)
+        self.relaxation = _relaxation(instance)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -298,6 +297,17 @@ class _CertificateSearch:
     def _fractional(self, point: np.ndarray) -> int:
         off = np.abs(point - np.rint(point)) * self.instance.sample.integer
         return int(off.argmax()) if off.max(initial=0.0) > TOLERANCES.integer else -1
+
+
+def _relaxation(instance: RationalInstance) -> NodeRelaxation:
+    if instance.norm == "l1":
+        return NodeRelaxation(instance)
+    reason = core.unavailable("certify: norm='l2'", "norm='l1'")
+    if reason is not None:
+        raise SolverError(reason)
+    from gdpnet.proof._euclidean import EuclideanRelaxation
+
+    return EuclideanRelaxation(instance)
 
 
 def _linked(node: Node, places: range) -> Node:

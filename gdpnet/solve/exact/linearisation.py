@@ -11,7 +11,6 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.solve.exact.prices import prices
 from gdpnet.solve.status import Status
 
 if TYPE_CHECKING:
@@ -118,6 +117,8 @@ class ExactLinearisation(Linearisation):
         known = (answer.status == Status.PROJECTED) & answer.finished_by("exact")
         known &= (answer.y == self.solved.z[:, :d]).all(1)  # not moved since, by strict or a tie
         if self.search.norm == "l2" or rules.data.curved:
+            from gdpnet.solve.exact.prices import prices  # which needs the core
+
             return prices(rules, self.instance, self.solved, self.yhat, self.search, known)
         shared = rules.table.shared.numpy()
         varying = {row: k for k, row in enumerate(rules.table.varying.tolist())}
