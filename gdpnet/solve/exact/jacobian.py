@@ -148,6 +148,7 @@ class FaceJacobian:
         Args:
             gradient: (B, d).
         """
+
         def one(index: int, component: Component, given: Given, to: Gradients) -> None:
             self.one(component, given, to)
 
