@@ -109,7 +109,7 @@ def prices(
     varying = table.varying.numpy()
     matrix, scale = table.shared.numpy().copy(), instance.scale(table)
     equality = np.array([row.equality for row in data.rows], dtype=bool)
-    column = _Columns(rules, weights)
+    column = _Held(rules, weights)
     rows: list[Array] = []
     rates: list[Array] = []
     for i in range(size):
@@ -152,7 +152,7 @@ def prices(
     return filled, priced
 
 
-class _Columns:
+class _Held:
     """What the columns themselves hold a point by: bounds, and that it is whole."""
 
     def __init__(self, rules: Rules, weights: Array) -> None:
