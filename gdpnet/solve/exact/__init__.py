@@ -3,6 +3,8 @@
 | module | what is in it |
 |---|---|
 | `backend` | `Exact`: the search, and MILP for what it cannot finish |
+| `answer`, `linearisation` | what it found, and its derivative, made when somebody looks |
+| `options` | how it searches |
 | `margin` | contradictions looked at again, with a margin |
 | `breaking` | what `on_conflict="nearest"` makes of them in the Euclidean norm |
 | `engine` | batches and threads |

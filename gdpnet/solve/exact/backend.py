@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules, refuse_curved
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
+from gdpnet.solve.exact.answer import ExactAnswer
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.exact.options import LOST, NODE_LIMIT, SearchOptions
 from gdpnet.solve.milp.backend import MILP, Incumbent, finish, literals_of
@@ -29,13 +30,7 @@ logger = logging.getLogger("gdpnet")
 _ENGINE_SHARE = 0.5  # of a sample's time limit; the rest is for the MILP that takes over
 _LARGE = 1e5  # predictions beside which rounding may keep rows from holding
 
-_SOLVERS = ("none", "exact", "milp")
-
 # By outcome of the engine: solved, no solution, node limit, numerical trouble, accepted as it is.
-_STATUS = np.array(
-    [Status.PROJECTED, Status.CONFLICT, Status.UNSOLVED, Status.UNSOLVED, Status.SATISFIED],
-    dtype=np.int8,
-)
 _OPEN = np.array([False, True, True, True, False])
 
 
@@ -210,47 +205,6 @@ class Exact(Backend):
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         return answer, left_open
-
-
-class ExactAnswer(Answer):
-    """What the engine found; all but y is made when it is first asked for.
-
-    Args:
-        request: the batch.
-        linearisation: what was found.
-    """
-
-    __slots__ = ("looked_at", "proved")
-
-    def __init__(self, request: Request, linearisation: ExactLinearisation) -> None:
-        self.linearisation, self.looked_at = linearisation, False
-        found = linearisation.found
-        if found is None:
-            self.proved, z = linearisation.solved.proved, linearisation.solved.z
-        else:
-            self.proved, z = found[0].proved, found[1]
-        d = request.yhat.shape[1]
-        self.y = z if z.shape[1] == d else z[:, :d]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # of no answer; copy and pickle ask for such
-            raise AttributeError(name)
-        linearisation, self.looked_at = self.linearisation, True
-        assert isinstance(linearisation, ExactLinearisation)
-        engine, solved = linearisation.engine, linearisation.solved
-        active = linearisation.instance.active
-        self.status = _STATUS.take(solved.status)
-        self.value, self.assignment, self.nodes = solved.distance, solved.assignment, solved.nodes
-        self.active = active if engine.all_rules else active[:, engine.rule_clauses]
-        self.solver, self.solvers = np.ones(len(solved.z), np.int8), _SOLVERS
-        self.auxiliaries = solved.z[:, self.y.shape[1] :]
-        self.notes = {}
-        return object.__getattribute__(self, name)
-
-    @property
-    def ordinary(self) -> bool:
-        """Whether every sample is projected, or was right as it was."""
-        return super().ordinary if self.looked_at else self.proved
 
 
 def _alone(request: Request) -> bool:
