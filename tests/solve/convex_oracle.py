@@ -231,7 +231,7 @@ def compare(seed: int, norm: str, most: int = 20) -> tuple[int, str | None]:
         return status, None if wanted == np.inf else f"no solution, Clarabel {wanted}"
     if status not in (core.SOLVED, core.ACCEPTED_AS_IS):
         # Sets without an interior may be left open, and are counted as such.
-        honest = draft.thin and value >= wanted - 1e-6 * max(1.0, wanted)
+        honest = draft.thin and (value == np.inf or value >= wanted - 1e-6 * max(1.0, wanted))
         return status, None if honest else f"outcome {status}, found {value}, Clarabel {wanted}"
     chosen = [k for k, value in enumerate(solved.assignment[0]) if value == 1]
     rows = {*data.global_rows, *(i for k in chosen for i in data.booleans[k].true_rows)}
