@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,12 +30,8 @@ def train(
     ] = "converged",
     norm: Norm = NormName.l1,
     gradient: Annotated[
-        str | None,
-        typer.Option(
-            help="Through projections: qp, vertex, straight_through or auto.",
-            show_default="qp; with --norm l2 vertex",
-        ),
-    ] = None,
+        str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")
+    ] = "qp",
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     together: Annotated[
         bool, typer.Option("--together", help="Train the seeds of a size side by side.")
@@ -69,13 +64,8 @@ def train(
         from gdpnet.study import METHODS, Grid
         from gdpnet.study import train as run
 
-        gradient = gradient or ("qp" if norm is NormName.l1 else "vertex")
-        known = tuple(METHODS)
-        if not methods and norm is not NormName.l1:
-            known, told = _knowing(norm.value, gradient, model)
-            typer.echo(told, err=True)
         grid = Grid(
-            methods=_words(methods) if methods else known,
+            methods=_words(methods) if methods else tuple(METHODS),
             sizes=_numbers("--sizes", sizes),
             seeds=_numbers("--seeds", seeds),
             protocols=_words(protocols),
@@ -114,26 +104,6 @@ def train(
                 typer.echo("Stopped; the same command goes on from here.", err=True)
                 raise typer.Exit(130) from None
         show(out, out / "report.html", console)
-
-
-def _knowing(norm: str, gradient: str, model: Path) -> tuple[tuple[str, ...], str]:
-    """Methods that know a norm, and which are left out, in a sentence."""
-    from gdpnet.errors import InputError
-    from gdpnet.study import METHODS, load_model
-
-    rules = load_model(model).build()
-    known, left = [], []
-    for name, method in METHODS.items():
-        keywords = dict(method.projection or {})
-        if callable(keywords.get("relaxation")):
-            keywords["relaxation"] = "cnf"  # what a plan becomes is not needed to know
-        try:
-            replace(method, projection=keywords or None).layer(rules, None, gradient, norm)
-            known.append(name)
-        except InputError:
-            left.append(name)
-    told = f"Methods that do not know norm {norm} are left out: {', '.join(left) or 'none'}."
-    return tuple(known), told
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -118,16 +118,15 @@ def gap(tmp_path: Path) -> Path:
 
 def test_training(gap: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("train", gap, "--out", out, "--norm", "l2", *SHORT)
+    vertex = ("--methods", "base,dnf", "--gradient", "vertex", *SHORT)
+    result = run("train", gap, "--out", out, "--norm", "l2", *vertex)
     assert result.exit_code == 0, result.output
-    assert "do not know norm l2 are left out" in result.stderr
-    assert "dnf-relaxed" in result.stderr
     assert "\ndnf " in result.stdout
     study = json.loads((out / "study.json").read_text())
     assert (study["norm"], study["gradient"]) == ("l2", "vertex")
     assert "Euclidean (l2) norm" in (out / "report.html").read_text()
     # Another norm is another study.
-    other = run("train", gap, "--out", out, "--methods", "dnf", "--gradient", "vertex", *SHORT)
+    other = run("train", gap, "--out", out, *vertex)
     assert other.exit_code == 2
     assert "norm differ" in other.stderr
 
@@ -136,10 +135,13 @@ def test_methods_that_do_not_know_it_are_refused_before_anything_is_written(
     gap: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    named = ("--methods", "base,dnf-relaxed")
+    own = 'Method("by-milp", projection={"relaxation": "dnf", "solver": "milp"})'
+    imported = "\nfrom gdpnet.study import Method\n"
+    gap.write_text(GAP + f"{imported}METHODS = {{'by-milp': {own}}}\n")
+    named = ("--methods", "base,by-milp", "--gradient", "vertex")
     result = run("train", gap, "--out", out, "--norm", "l2", *named, *SHORT)
     assert result.exit_code == 2
-    assert "is known for norm='l1' only" in result.stderr
+    assert "norm: solver MILP" in result.stderr
     assert not out.exists()
 
 
