@@ -75,12 +75,13 @@ def _draw(ax: Axes, rooms: list[list[str]], files: list[str], colour: str, title
     for one, other in pairwise(points):
         style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 8, "shrinkB": 8, "lw": 1.3}
         ax.annotate("", other, one, arrowprops=style)
+    up = False
     for k, ((x, y), file) in enumerate(zip(points, files, strict=True)):
         ax.plot(x, y, "o", color=colour, markersize=13)
         ax.text(x, y, str(k + 1), color="white", ha="center", va="center", size=9, weight="bold")
-        # Where no arrow is: above a summit, below a valley, left of a slope.
+        # Where no arrow is: above a summit, below a valley, left of a slope; on the flat in turns.
         beside = [points[j][1] for j in (k - 1, k + 1) if 0 <= j < len(points)]
-        up = y > sum(beside) / len(beside) or set(beside) == {y}
+        up = not up if set(beside) == {y} else y > sum(beside) / len(beside)
         slope = min(beside) < y < max(beside)
         ax.text(
             x + 0.2 * slope, y + (0.36 if up else -0.36), file.split("/")[-1], size=8,
