@@ -319,7 +319,8 @@ void Quadratic::find_slopes(double pending) {
 Quadratic::Block Quadratic::blocking(double pending) {
     const double slack = kPriceSlack * std::max(price, 1.0);
     double reach = kInfinity;
-    find_slopes(pending);
+    // Only what is fixed is held by its slope.
+    if (std::any_of(state.begin(), state.end(), [](Column at) { return at != Column::free; })) find_slopes(pending);
     const auto consider = [&](Index k, double rate, double room) {
         if (!(std::abs(rate) > kSmallRate && room < kInfinity)) return;
         speed_[k] = std::abs(rate);
