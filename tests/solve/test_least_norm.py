@@ -298,7 +298,7 @@ def check(
 # ---- problems -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(BY_NAME))
+@pytest.mark.parametrize("name", [problem.name for problem in PROBLEMS])
 def test_bank(name: str) -> None:
     problem = BY_NAME[name]
     check(problem.rules(), problem.yhat.numpy(), None if problem.x is None else problem.x.numpy())
