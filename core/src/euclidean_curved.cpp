@@ -8,10 +8,6 @@
 
 namespace gdpnet {
 
-namespace {
-
-}  // namespace
-
 // ---------------------------------------------------------------- which are enforced
 
 void EuclideanNode::enforce_curved(Index c) {
