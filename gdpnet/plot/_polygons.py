@@ -170,7 +170,7 @@ def inside(corners: Array, points: Array, slack: float = 0.0) -> Array:
     if len(corners) == 1:
         return np.linalg.norm(points - corners[0], axis=1) <= slack
     along = np.roll(corners, -1, axis=0) - corners
-    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    along = along / np.linalg.norm(along, axis=1, keepdims=True)
     beside = points[:, None] - corners
     good = along[:, 0] * beside[..., 1] - along[:, 1] * beside[..., 0] >= -slack
     if len(corners) == 2:  # both sides of a segment; its ends bound it as well

@@ -12,9 +12,8 @@ import torch
 from pyomo.gdp import Disjunction
 
 import gdpnet
-from gdpnet import threads
+from gdpnet import core, threads
 from gdpnet.lp.clock import BESIDE
-from gdpnet.solve.exact.backend import engine_of
 
 
 @pytest.fixture
@@ -60,13 +59,13 @@ def test_the_core_is_told(settings, monkeypatch) -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     told = []
 
-    class Search:
-        def project(self, *arguments: Any) -> bool:
-            told.append(arguments[9:11])
-            return search.project(*arguments)
+    find = core.find_nearest
 
-    engine = engine_of(rules)
-    search, engine.searches = engine.searches[0], [Search()]
+    def noted(*arguments: Any) -> Any:
+        told.append(arguments[8:10])
+        return find(*arguments)
+
+    monkeypatch.setattr(core, "find_nearest", noted)
     yhat = torch.linspace(3.5, 6.5, 130, dtype=torch.float64).reshape(-1, 1)
     settings(1, 96)
     gdpnet.project(rules, yhat)

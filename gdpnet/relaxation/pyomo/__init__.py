@@ -2,7 +2,7 @@
 
 | module | what is in it |
 |---|---|
-| `basic_steps`, `alternatives`, `propositions` | `gdpnet.basic_steps`: merged rules |
+| `basic_steps`, `alternatives`, `propositions`, `ranges` | `gdpnet.basic_steps`: merged rules; ranges of Params |
 | `feasibility` | which products are empty |
 | `lift`, `components` | `gdpnet.lift_projection`: distance and globals in every disjunct |
 | `hull`, `curves`, `symbolic` | `gdpnet.hull`: Params stay symbolic, squares become cones |

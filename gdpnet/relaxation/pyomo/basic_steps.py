@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import ConflictError, RuleError
-from gdpnet.ir.intervals import Interval
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.alternatives import Alternative, alternatives, products
 from gdpnet.relaxation.pyomo.feasibility import ConstraintCheck
@@ -27,6 +26,7 @@ from gdpnet.relaxation.pyomo.provenance import (
     note_copy,
     of,
 )
+from gdpnet.relaxation.pyomo.ranges import param_ranges
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 
 logger = logging.getLogger("gdpnet")
@@ -171,7 +171,7 @@ class BasicSteps(Transformation):
         clusters = _clusters(config.clusters, config.targets, instance)
         if not clusters:
             return
-        ranges = _ranges(config.input_bounds, instance)
+        ranges = param_ranges(config.input_bounds, instance)
         logic = Propositions(instance.model())
         reader = SymbolicReader()
         feasibility = ConstraintCheck(reader, ranges) if config.prune else None
@@ -366,30 +366,6 @@ _NO_LISTS = (
     "clusters: expected lists of Disjunctions and Constraints, got {} by itself. Write [[...]] for "
     "one cluster."
 )
-
-
-def _ranges(given: Any, instance: Any) -> dict[int, Interval]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) and not hasattr(given, "items"):
-        raise RuleError("input_bounds: expected a mapping of Params to pairs (low, high).")
-    ranges: dict[int, Interval] = {}
-    for key, pair in given.items():
-        component = instance.find_component(key) if isinstance(key, str) else key
-        if getattr(component, "ctype", None) is not pyo.Param:
-            raise RuleError(f"input_bounds: '{key}' is no mutable Param of the model.")
-        try:
-            low, high = (float(end) for end in pair)
-        except (TypeError, ValueError):
-            raise RuleError(
-                f"input_bounds: expected a pair (low, high) for '{key}', got {pair!r}."
-            ) from None
-        if not low <= high:
-            raise RuleError(f"input_bounds: the range of '{key}' is empty: {low:g} to {high:g}.")
-        indexed = component.is_indexed()
-        members = [component[i] for i in component.index_set()] if indexed else [component]
-        ranges.update((id(member), (low, high)) for member in members)
-    return ranges
 
 
 def _new_blocks(instance: Any, name: str) -> Any:

@@ -25,11 +25,11 @@ class CurvedReader:
 
     Args:
         reader: reads what is linear, and numbers Vars and Params.
-        ranges: ranges of Params, by name.
+        ranges: ranges of Params, by id.
     """
 
     def __init__(
-        self, reader: SymbolicReader, ranges: Mapping[str, Interval] | None = None
+        self, reader: SymbolicReader, ranges: Mapping[int, Interval] | None = None
     ) -> None:
         self.reader, self._ranges = reader, ranges or {}
         self._convex = ConvexReader(reader, self._inputs, self._column)
@@ -43,7 +43,7 @@ class CurvedReader:
         return None
 
     def _inputs(self) -> list[Interval]:
-        return [self._ranges.get(c.name, EVERYTHING) for c in self.reader.constants]
+        return [self._ranges.get(id(c), EVERYTHING) for c in self.reader.constants]
 
     def _column(self, column: int) -> Interval:
         variable = self.reader.variables[column]

@@ -18,6 +18,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.linear import LinearForm
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.curves import CurvedReader, Place, columns_of
+from gdpnet.relaxation.pyomo.ranges import param_ranges
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader, linear_expression
 from gdpnet.rules.convexity import RowDraft
 
@@ -75,7 +76,7 @@ class Hull(Hull_Reformulation):
         config = self.CONFIG(kwds.get("options", {}))
         config.set_value({k: v for k, v in kwds.items() if k != "options"})
         self._reader = SymbolicReader(config.assume_fixed_vars_permanent)
-        self._curved = CurvedReader(self._reader, config.input_bounds)
+        self._curved = CurvedReader(self._reader, param_ranges(config.input_bounds, instance))
         self._forms: dict[int, tuple[Any, _Sides | list[RowDraft]]] = {}
         # All that is refused is refused before anything is changed.
         disjunctions = list(walk.tree(_active_targets(config.targets, instance)))
