@@ -271,3 +271,19 @@ def test_predictions_whose_squares_are_no_numbers_are_no_contradiction(size: flo
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     yhat = torch.tensor([[size, 1.0], [-size, 1.0]], dtype=torch.float64)
     assert (gdpnet.project(rules, yhat, norm="l2").status != Status.CONFLICT).all()
+
+
+def test_violations_of_convex_rows_with_auxiliaries_are_numbers() -> None:
+    m = pyo.ConcreteModel()
+    m.y, m.s = pyo.Var(bounds=(-4, 4)), pyo.Var(bounds=(-4, 4))
+    m.curved = pyo.Constraint(expr=(4.5 + m.s) ** -2 + 0.3 * m.y <= 0.05)
+    m.line = pyo.Constraint(expr=m.s <= 0.37 * m.y + 0.1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for y in (0.11, 0.2, 0.613):
+        # Of s <= 0.37 y + 0.1 + v the largest is best for the curve.
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            v = (low + high) / 2
+            held = (4.6 + 0.37 * y + v) ** -2 + 0.3 * y <= 0.05 + v
+            low, high = (low, v) if held else (v, high)
+        assert float(rules.global_violation([[y]])) == pytest.approx(high, abs=1e-7)
