@@ -287,3 +287,14 @@ def test_violations_of_convex_rows_with_auxiliaries_are_numbers() -> None:
             held = (4.6 + 0.37 * y + v) ** -2 + 0.3 * y <= 0.05 + v
             low, high = (low, v) if held else (v, high)
         assert float(rules.global_violation([[y]])) == pytest.approx(high, abs=1e-7)
+
+
+def test_rounding_of_steep_tangents_is_no_failure() -> None:
+    m = pyo.ConcreteModel()
+    m.y, m.s = pyo.Var(bounds=(-4, 4)), pyo.Var(bounds=(-4, 4))
+    m.curved = pyo.Constraint(expr=(m.y + 0.3 * m.s) ** 0.3 >= 0.7)
+    m.line = pyo.Constraint(expr=m.s <= 0.37 * m.y + 0.1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    # The base is not negative for s >= 1.1 / 0.3, which breaks the line by so much.
+    wanted = 1.1 / 0.3 + 0.37 * 1.1 - 0.1
+    assert float(rules.global_violation([[-1.1]])) == pytest.approx(wanted, abs=1e-6)
