@@ -298,3 +298,19 @@ def test_rounding_of_steep_tangents_is_no_failure() -> None:
     # The base is not negative for s >= 1.1 / 0.3, which breaks the line by so much.
     wanted = 1.1 / 0.3 + 0.37 * 1.1 - 0.1
     assert float(rules.global_violation([[-1.1]])) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_refusals_tell_what_can_be_had_instead() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(-5, 5))
+    m.disc = Disjunction(expr=[[m.y[1] ** 2 + m.y[2] ** 2 <= 1], [m.y[1] ** 2 <= 1]])
+    m.right = Disjunction(expr=[[m.y[1] >= 3], [m.y[1] >= 4]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    with pytest.raises(RuleError, match="Use gradient='vertex', or write linear rows"):
+        gdpnet.project(rules, [[0.0, 0.0]], gradient="qp")
+    with pytest.raises(RuleError, match=r"not linear\. Write linear rows"):
+        gdpnet.proof.certify(rules, [0.0, 0.0])
+    with pytest.raises(gdpnet.errors.ConflictError, match=r"predictions through\.$"):
+        gdpnet.project(rules, [[0.0, 0.0]], on_conflict="raise")  # 'nearest' would be refused
+    with pytest.raises(InputError, match="norm: expected one of 'l1', 'l2', got 'l3'"):
+        gdpnet.plot.plot_region(rules, norm="l3")
