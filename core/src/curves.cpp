@@ -18,6 +18,14 @@ bool from_zero(const Curves::Curve& curve) {
 // Whether 0 itself belongs to it.
 bool has_zero(const Curves::Curve& curve) { return curve.shape == Shape::power && curve.exponent > 0.0; }
 
+// Whether it also has a slope there, 0.
+bool flat_at_zero(const Curves::Curve& curve) { return has_zero(curve) && curve.exponent > 1.0; }
+
+// At the end of a domain, within what is accepted as 0, where a shape is flat.
+bool at_flat_end(const Curves::Curve& curve, double t) {
+    return t <= 0.0 && t >= -kAccepted && flat_at_zero(curve) && from_zero(curve);
+}
+
 // The argument at which a shape of one argument has a value; NaN where there is none.
 double argument_of(const Curves::Curve& curve, double value) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -62,6 +70,7 @@ double shape_value(const Curves::Curve& curve, double t) {
 
 double shape_slope(const Curves::Curve& curve, double t) {
     const double p = curve.exponent;
+    if (at_flat_end(curve, t)) return 0.0;
     switch (curve.shape) {
         case Shape::squares: return 2.0 * t;
         case Shape::norm: return t > 0.0 ? 1.0 : t < 0.0 ? -1.0 : 0.0;
@@ -74,6 +83,7 @@ double shape_slope(const Curves::Curve& curve, double t) {
 
 double shape_curvature(const Curves::Curve& curve, double t) {
     const double p = curve.exponent;
+    if (at_flat_end(curve, t)) return 0.0;  // the end of the domain holds the argument
     switch (curve.shape) {
         case Shape::squares: return 2.0;
         case Shape::norm: return 0.0;
@@ -259,7 +269,7 @@ double CurvedRows::cut_of_function(const Sample& sample, Index c, const double* 
     double best = std::numeric_limits<double>::quiet_NaN(), deepest = -kInfinity;
     const auto consider = [&](double at) {
         const double f = shape_value(curve, at), slope = shape_slope(curve, at);
-        if (!std::isfinite(f) || !std::isfinite(slope) || (from_zero(curve) && !(at > 0.0))) return;
+        if (!std::isfinite(f) || !std::isfinite(slope) || (from_zero(curve) && !(at > 0.0) && !at_flat_end(curve, at))) return;
         const double rate = curve.weight * slope;
         const double size = rate * rate * across + 2.0 * rate * both + along;
         const double depth = (curve.weight * f + rate * (t - at) - room) / std::sqrt(std::max(size, 1e-300));
@@ -275,7 +285,7 @@ double CurvedRows::cut_of_function(const Sample& sample, Index c, const double* 
         }
     }
     if (!(deepest > 0.0) && from_zero(curve) && !(t > 0.0)) {
-        if (has_zero(curve) && curve.exponent >= 1.0) {  // nothing but the end of the domain
+        if (flat_at_zero(curve)) {  // nothing but the end of the domain
             for (std::size_t j = 0; j < to.size(); ++j) to[j] = -direction_[j];
             return -sample.row[i].rhs / sample.scale[i];
         }

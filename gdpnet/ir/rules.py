@@ -177,9 +177,11 @@ def refuse_curved(rules: Rules, what: str) -> None:
     curved = rules.data.curved
     if curved:
         more = f" (and {len(curved) - 1} more)" if len(curved) > 1 else ""
+        other = {"solver": "use solver='exact', or ", "gradient": "use gradient='vertex', or "}
+        hint = other.get(what.partition(":")[0], "") + "write linear rows that bound it."
         raise RuleError(
             f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
-            "is convex and not linear. Use solver='exact', or write linear rows that bound it."
+            f"is convex and not linear. {hint[0].upper()}{hint[1:]}"
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gdpnet.checks import check_choice
 from gdpnet.errors import InputError
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import as_batch
@@ -88,6 +89,7 @@ def plot_region(
         >>> ax.get_xlabel(), ax.get_title(loc="left")
         ('y[1]', '2 rules active: a, b')
     """
+    check_choice("norm", norm, ("l1", "l2"))
     here = RulesAt(rules, x)
     pair = pair_of(rules, outputs)
     here.refuse_unbounded(pair)

@@ -17,6 +17,7 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Clause
 from gdpnet.ir.logic import find_assignment
 from gdpnet.ir.rules import Evaluated, Rules
+from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.program import Outcome
 from gdpnet.solve.milp import cuts, disjunctive
 from gdpnet.solve.milp.sample import RulesAtSample
@@ -274,7 +275,10 @@ def _least(
     level: float,
 ) -> float:
     # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
-    program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + 1e-12)
+    # That of convex rows comes from tangents, which leave out what is within their tolerance.
+    curved = any(sample.rules.data.rows[i].curves for i in hard)
+    hair = 10 * TOLERANCES.holds if curved else 1e-12
+    program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + hair)
     answer = cuts.solve(program, sample)
     if answer.outcome is Outcome.INFEASIBLE:
         return float("inf")

@@ -240,3 +240,77 @@ def test_gradcheck_through_inputs(norm: str) -> None:
     yhat = torch.tensor([[3.0, 2.0, 0.1], [-2.0, 0.3, 1.7]], dtype=torch.float64)
     x = torch.tensor([[1.5, 1.0], [2.0, 1.4]], dtype=torch.float64)
     assert torch.autograd.gradcheck(layer, (yhat.requires_grad_(), x.requires_grad_()))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("exponent", [1.5, 2.5])
+def test_nearest_points_at_the_end_of_a_power_s_domain(norm: str, exponent: float) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([0, 1], bounds=(-4, 4))
+    m.t = pyo.Param(initialize=0.0, mutable=True)
+    base = m.y[0] + 0.5 * m.y[1] - m.t
+    m.row = pyo.Constraint(expr=base**exponent + m.y[1] + 0.1 * m.y[0] <= 1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t], input_bounds=[(-1, 1)])
+    yhat = torch.tensor([[-2.0, 3.0]], dtype=torch.float64)
+    for t in np.linspace(-0.5, 0.5, 21):
+        x = torch.tensor([[t]], dtype=torch.float64, requires_grad=True)
+        p = gdpnet.project(rules, yhat, x, norm=norm, gradient="vertex")
+        assert p.status.tolist() == [Status.PROJECTED]
+        # There the base is 0, and the row is linear: y0 + y1 / 2 = t, y0 / 10 + y1 = 1.
+        corner = [(t - 0.5) / 0.95, (1 - 0.1 * t) / 0.95]
+        assert p.y[0].tolist() == pytest.approx(corner, abs=1e-8)
+        slopes = [torch.autograd.grad(p.y[0, j], x, retain_graph=True)[0].item() for j in (0, 1)]
+        assert slopes == pytest.approx([1 / 0.95, -0.1 / 0.95], abs=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e200, 1e300])
+def test_predictions_whose_squares_are_no_numbers_are_no_contradiction(size: float) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(-2, 2))
+    m.rule = Disjunction(expr=[[m.y[1] ** 2 + m.y[2] ** 2 <= 1], [m.y[1] >= 1.5]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[size, 1.0], [-size, 1.0]], dtype=torch.float64)
+    assert (gdpnet.project(rules, yhat, norm="l2").status != Status.CONFLICT).all()
+
+
+def test_violations_of_convex_rows_with_auxiliaries_are_numbers() -> None:
+    m = pyo.ConcreteModel()
+    m.y, m.s = pyo.Var(bounds=(-4, 4)), pyo.Var(bounds=(-4, 4))
+    m.curved = pyo.Constraint(expr=(4.5 + m.s) ** -2 + 0.3 * m.y <= 0.05)
+    m.line = pyo.Constraint(expr=m.s <= 0.37 * m.y + 0.1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for y in (0.11, 0.2, 0.613):
+        # Of s <= 0.37 y + 0.1 + v the largest is best for the curve.
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            v = (low + high) / 2
+            held = (4.6 + 0.37 * y + v) ** -2 + 0.3 * y <= 0.05 + v
+            low, high = (low, v) if held else (v, high)
+        assert float(rules.global_violation([[y]])) == pytest.approx(high, abs=1e-7)
+
+
+def test_rounding_of_steep_tangents_is_no_failure() -> None:
+    m = pyo.ConcreteModel()
+    m.y, m.s = pyo.Var(bounds=(-4, 4)), pyo.Var(bounds=(-4, 4))
+    m.curved = pyo.Constraint(expr=(m.y + 0.3 * m.s) ** 0.3 >= 0.7)
+    m.line = pyo.Constraint(expr=m.s <= 0.37 * m.y + 0.1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    # The base is not negative for s >= 1.1 / 0.3, which breaks the line by so much.
+    wanted = 1.1 / 0.3 + 0.37 * 1.1 - 0.1
+    assert float(rules.global_violation([[-1.1]])) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_refusals_tell_what_can_be_had_instead() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(-5, 5))
+    m.disc = Disjunction(expr=[[m.y[1] ** 2 + m.y[2] ** 2 <= 1], [m.y[1] ** 2 <= 1]])
+    m.right = Disjunction(expr=[[m.y[1] >= 3], [m.y[1] >= 4]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    with pytest.raises(RuleError, match="Use gradient='vertex', or write linear rows"):
+        gdpnet.project(rules, [[0.0, 0.0]], gradient="qp")
+    with pytest.raises(RuleError, match=r"not linear\. Write linear rows"):
+        gdpnet.proof.certify(rules, [0.0, 0.0])
+    with pytest.raises(gdpnet.errors.ConflictError, match=r"predictions through\.$"):
+        gdpnet.project(rules, [[0.0, 0.0]], on_conflict="raise")  # 'nearest' would be refused
+    with pytest.raises(InputError, match="norm: expected one of 'l1', 'l2', got 'l3'"):
+        gdpnet.plot.plot_region(rules, norm="l3")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # How far rows give way, relative to max(1, |b|, max|a|).
 _MARGIN = 1e-6
+_FARTHEST = 1e100  # predictions whose squares are numbers
 
 
 class Loosened:
@@ -54,7 +55,8 @@ class Loosened:
         d = yhat.shape[1]
         norm = "l2" if self.rules.data.curved else "l1"  # whichever is more at home there
         plain = options._replace(tie="first", norm=norm, weights=np.ones(d))
-        return self.engine.project(loose, yhat / self.unit[:d], plain)
+        near = np.clip(yhat / self.unit[:d], -_FARTHEST, _FARTHEST)
+        return self.engine.project(loose, near, plain)
 
 
 def _units(data: RuleData) -> Array:

@@ -52,6 +52,7 @@ def solve(
     start = np.clip(0.0, program.lower, program.upper)
     for row in program.curved:
         tangents += _at(_Line.of(program, row), sample, start)
+    before: np.ndarray | None = None
     for _ in range(_ROUNDS):
         answer = by(_with(program, tangents))
         if answer.point is None:
@@ -59,8 +60,9 @@ def solve(
         held = {*program.global_rows, *program.rows_of(sorted(answer.literals))}
         broken = [row for row in program.curved if row in held]
         found = [t for row in broken for t in _at(_Line.of(program, row), sample, answer.point)]
-        if not found:
+        if not found or (_same(answer.point, before) and _rounded(found, answer.point)):
             return answer
+        before = answer.point
         tangents += found
     raise SolverError(
         f"{_ROUNDS} rounds of tangents did not settle the convex rows of a sample. Give its Vars "
@@ -102,6 +104,20 @@ def tangent_at(sample: RulesAtSample, row: int, z: np.ndarray) -> Tangent:
     """
     line = _Line(row, sample.matrix[row], float(sample.bound[row]), row, 1.0)
     return _tangent(line, sample, z, _INSIDE[-1])
+
+
+def _same(point: np.ndarray, before: np.ndarray | None) -> bool:
+    """Whether the tangents of the last round changed nothing, as those of this one will."""
+    return before is not None and bool(np.array_equal(point, before))
+
+
+def _rounded(tangents: Sequence[Tangent], point: np.ndarray) -> bool:
+    """Whether a point breaks tangents by no more than solvers round, steep ones in particular."""
+    return all(
+        t.slope @ point - t.bound
+        <= 10 * TOLERANCES.holds * max(1.0, abs(t.bound), np.abs(t.slope).max())
+        for t in tangents
+    )
 
 
 @dataclass(frozen=True)
