@@ -27,7 +27,7 @@ class EuclideanRelaxation(NodeRelaxation):
 
     def __init__(self, instance: RationalInstance) -> None:
         super().__init__(instance)
-        sample, columns = instance.sample, instance.data.columns
+        sample, columns = self.sample, instance.data.columns
         rows = len(sample.bound)
         self.opposite = sorted(set(instance.opposite_row.values()))
         self.split = [j for j, column in enumerate(columns) if column.integer]
@@ -62,7 +62,7 @@ class EuclideanRelaxation(NodeRelaxation):
         ends = np.concatenate([high[self.split], -low[self.split]])
         right[self.ends :] = np.where(np.isfinite(ends), ends, 0.0)
         active = np.zeros(len(right), dtype=bool)
-        active[list(path.upper)] = True
+        active[list(self.instance.linear(path))] = True
         active[len(self.scale) : self.ends] = np.isin(self.opposite, list(path.lower))
         active[self.ends :] = np.isfinite(ends)
         node = Instance(active[None], right[None], np.zeros((1, 0, self.n)))

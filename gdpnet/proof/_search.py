@@ -6,8 +6,10 @@ is kept if its multipliers, in the arithmetic of the check itself, prove enough.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +24,7 @@ from gdpnet.projection import project
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
+from gdpnet.proof._tangents import touching
 from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
 from gdpnet.solve.status import Status
 
@@ -30,6 +33,12 @@ from gdpnet.solve.status import Status
 # only nearly so).
 _SHORT = 2e-8
 _LAST = 5e-7
+
+# Convex rows that a point breaks by more, relative to their size, are touched there; so often at a
+# node before it is branched, and so often where there is nothing to branch on.
+_TOUCHED = 1e-11
+_ROUNDS = 8
+_LAST_ROUNDS = 500
 
 # Clauses whose children are looked at before one is chosen.
 _LOOKS = 4
@@ -85,7 +94,10 @@ class _CertificateSearch:
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
         self.deadline = deadline
         self.node_limit = node_limit
+        instance.forget_tangents()
         self.relaxation = _relaxation(instance)
+        if instance.curved and y is not None and len(y) == len(instance.lower):
+            self._touch(sorted(instance.curved), np.array(y))
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -106,7 +118,7 @@ class _CertificateSearch:
             self.nodes[index] = _linked(node, range(first, len(self.nodes)))
             stack += list(zip(range(first, len(self.nodes)), paths, strict=True))
         nodes = tuple(node for node in self.nodes if node is not None)
-        return Certificate(nodes, float(self.least))
+        return self._used(nodes)
 
     def _heed_limits(self) -> None:
         if len(self.nodes) > self.node_limit:
@@ -123,25 +135,68 @@ class _CertificateSearch:
         forced = self._forced(path)
         if forced is not None:
             return self._branch(path, forced, self.instance.data.clauses[forced].literals)
-        answer = self.relaxation.solve(path)
-        if answer is None:
-            return self._contradiction(path), []
-        leaf: Leaf | None = None
-        bound: Number = float("-inf")
-        if answer.value >= self.value - self.short / 2:
-            leaf, bound = self._leaf(path, answer)
-            if bound >= self.value - self.short:
-                self.least = min(self.least, bound)
-                return leaf, []
-        for holds in (TOLERANCES.holds, -1.0):  # at last, on all that has not been chosen
-            found = self._split(path, answer.point, holds)
+        for rounds in itertools.count():
+            answer = self.relaxation.solve(path)
+            if answer is None:
+                return self._contradiction(path), []
+            leaf: Leaf | None = None
+            bound: Number = float("-inf")
+            if answer.value >= self.value - self.short / 2:
+                leaf, bound = self._leaf(path, answer)
+                if bound >= self.value - self.short:
+                    self.least = min(self.least, bound)
+                    return leaf, []
+            if rounds < _ROUNDS and self._cut_off(path, answer.point):
+                continue
+            found = self._split(path, answer.point, TOLERANCES.holds)
             if found is not None:
                 return found
+            if rounds < _LAST_ROUNDS and self._cut_off(path, answer.point):
+                continue
+            found = self._split(path, answer.point, -1.0)  # at last, on all that is not chosen
+            if found is not None:
+                return found
+            break
         if leaf is None:
             leaf, bound = self._leaf(path, answer)
         self._accept(bound, answer.value)
         self.least = min(self.least, bound)
         return leaf, []
+
+    # ---- tangents ------------------------------------------------------------------------
+
+    def _cut_off(self, path: Branch, point: np.ndarray) -> bool:
+        """Tangents at a point of the convex rows that it breaks; False where there are none."""
+        curved = sorted(self.instance.curved & path.upper)
+        if not curved:
+            return False
+        self._heed_limits()
+        residual = self.relaxation.residual(point)
+        return self._touch([row for row in curved if residual[row] > _TOUCHED], point)
+
+    def _touch(self, rows: list[int], point: np.ndarray) -> bool:
+        values, known = self.relaxation.values(point), set(self.instance.tangents)
+        found = [touching(self.instance.data.rows[row], row, values) for row in rows]
+        fresh = [tangent for tangent in found if tangent not in known]
+        if fresh:
+            self.instance.touch(fresh)
+            self.relaxation = _relaxation(self.instance)
+        return bool(fresh)
+
+    def _used(self, nodes: tuple[Node, ...]) -> Certificate:
+        """The certificate, with the tangents that have a multiplier."""
+        first = len(self.instance.data.rows)
+        leaves = [node for node in nodes if isinstance(node, Leaf)]
+        used = sorted({row for leaf in leaves for row, _ in leaf.multipliers if row >= first})
+        place = {row: first + k for k, row in enumerate(used)}
+        renumbered = tuple(
+            replace(n, multipliers=tuple((place.get(i, i), v) for i, v in n.multipliers))
+            if isinstance(n, Leaf)
+            else n
+            for n in nodes
+        )
+        tangents = tuple(self.instance.tangents[row - first] for row in used)
+        return Certificate(renumbered, float(self.least), tangents)
 
     def _accept(self, bound: Number, value: float) -> None:
         """Nothing is left to branch on: the point of the node satisfies the rules."""
@@ -192,7 +247,8 @@ class _CertificateSearch:
         """Those of the right sign, and not tiny."""
         scaled = np.abs(multipliers) * self.relaxation.scale
         floor = 1e-12 * scaled.max(initial=0.0)
-        equality, upper, lower = self.instance.equality, path.upper, path.lower
+        equality, lower = self.instance.equality, path.lower
+        upper = self.instance.linear(path)
         return [
             (row, Fraction(float(multipliers[row])))
             for row in map(int, np.flatnonzero(scaled > floor))

@@ -183,7 +183,7 @@ def verify(
     check_tolerance(tol)
     instance, inputs, prediction = _instance(rules, x, yhat, weights, norm)
     outputs = None if y is None else _outputs(rules, y)
-    if certificate is None and norm == "l2":
+    if certificate is None and (norm == "l2" or instance.curved):
         proof = _by_certifying(rules, instance, inputs, prediction)
     elif certificate is None:
         proof = _by_solving(rules, instance, inputs, prediction, weights)
@@ -294,7 +294,7 @@ def _satisfies(rules: Rules, x: torch.Tensor, y: torch.Tensor, tol: float) -> bo
 
 def _by_certificate(instance: RationalInstance, certificate: Certificate) -> _Proof:
     try:
-        bound = walk(instance, certificate.nodes)
+        bound = walk(instance, certificate.nodes, certificate.tangents)
     except UnprovedError as error:
         return _Proof(0.0, False, f"The certificate proves nothing: {error}.")
     leaves = certificate.leaves
