@@ -79,14 +79,19 @@ class RationalInstance:
         The size of a tangent is at least that of its row: what breaks the row by a little breaks
         the tangent by no more.
         """
-        given = len(self.data.rows)
         for tangent in tangents:
-            terms, bound = tangent_row(self.data, self.rows[:given], self.bounds[:given], tangent)
+            terms, bound, unit = self.tangent(tangent)
             self.tangents.append(tangent)
             self.rows.append(terms)
             self.bounds.append(bound)
             self.equality.append(False)
-            self.size.append(max(self.size[tangent.row], abs(bound), *(abs(a) for _, a in terms)))
+            size = unit * self.size[tangent.row]
+            self.size.append(max(size, abs(bound), *(abs(a) for _, a in terms)))
+
+    def tangent(self, tangent: Tangent) -> tuple[list[tuple[int, Fraction]], Fraction, Fraction]:
+        """See `tangent_row`."""
+        given = len(self.data.rows)
+        return tangent_row(self.data, self.rows[:given], self.bounds[:given], tangent)
 
     def touched(self) -> RulesAtSample:
         """`sample` with the tangents as further rows, rounded: for solvers, not for the check."""

@@ -25,7 +25,7 @@ from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
 from gdpnet.proof._tangents import touching
-from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
+from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node, Tangent
 from gdpnet.solve.status import Status
 
 # By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
@@ -34,9 +34,9 @@ from gdpnet.solve.status import Status
 _SHORT = 2e-8
 _LAST = 5e-7
 
-# Convex rows that a point breaks by more, relative to their size, are touched there; so often at a
-# node before it is branched, and so often where there is nothing to branch on.
-_TOUCHED = 1e-11
+# A convex row is touched where that cuts off more of some column, relative to the point; so often at
+# a node before it is branched, and so often where there is nothing to branch on.
+_DEPTH = 1e-10
 _ROUNDS = 8
 _LAST_ROUNDS = 500
 
@@ -97,7 +97,7 @@ class _CertificateSearch:
         instance.forget_tangents()
         self.relaxation = _relaxation(instance)
         if instance.curved and y is not None and len(y) == len(instance.lower):
-            self._touch(sorted(instance.curved), np.array(y))
+            self._touch(sorted(instance.curved), np.array(y), depth=-np.inf)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -171,17 +171,22 @@ class _CertificateSearch:
         if not curved:
             return False
         self._heed_limits()
-        residual = self.relaxation.residual(point)
-        return self._touch([row for row in curved if residual[row] > _TOUCHED], point)
+        return self._touch(curved, point, _DEPTH * max(1.0, float(np.abs(point).max())))
 
-    def _touch(self, rows: list[int], point: np.ndarray) -> bool:
+    def _touch(self, rows: list[int], point: np.ndarray, depth: float) -> bool:
+        """Add the tangents at a point that cut off more than a depth; False where none does."""
         values, known = self.relaxation.values(point), set(self.instance.tangents)
         found = [touching(self.instance.data.rows[row], row, values) for row in rows]
-        fresh = [tangent for tangent in found if tangent not in known]
+        fresh = [t for t in found if t not in known and self._depth(t, point) > depth]
         if fresh:
             self.instance.touch(fresh)
             self.relaxation = _relaxation(self.instance)
         return bool(fresh)
+
+    def _depth(self, tangent: Tangent, point: np.ndarray) -> float:
+        """By how much a tangent is broken at a point; its coefficients are about 1."""
+        terms, bound, _ = self.instance.tangent(tangent)
+        return float(sum((a * Fraction(float(point[j])) for j, a in terms), -bound))
 
     def _used(self, nodes: tuple[Node, ...]) -> Certificate:
         """The certificate, with the tangents that have a multiplier."""

@@ -42,8 +42,14 @@ def refuse_irrational(data: RuleData) -> None:
 
 def tangent_row(
     data: RuleData, rows: Sequence[Terms], bounds: Sequence[Fraction], tangent: Tangent
-) -> tuple[Terms, Fraction]:
-    """Terms and right side of a tangent; raises `ValueError` where it is none.
+) -> tuple[Terms, Fraction, Fraction]:
+    """Terms and right side of a tangent, and what both were multiplied with.
+
+    That is a power of two, such that the largest coefficient is about 1: where a sum of squares
+    is nearly 0 it is flat, and its tangents would be lost in the tolerances of solvers.
+
+    Raises:
+        ValueError: it is none.
 
     Args:
         data: the rules.
@@ -77,7 +83,14 @@ def tangent_row(
             right += factor * bounds[argument]
             for j, a in rows[argument]:
                 slopes[j] = slopes.get(j, Fraction(0)) + factor * a
-    return [(j, a) for j, a in sorted(slopes.items()) if a], right
+    unit = _unit(max(map(abs, slopes.values()), default=Fraction(0)))
+    return [(j, unit * a) for j, a in sorted(slopes.items()) if a], unit * right, unit
+
+
+def _unit(size: Fraction) -> Fraction:
+    """The power of two that brings a size between 1/2 and 2; 1 for 0."""
+    power = size.numerator.bit_length() - size.denominator.bit_length() if size else 0
+    return Fraction(1, 2**power) if power >= 0 else Fraction(2**-power)
 
 
 def touching(row: Row, index: int, values: np.ndarray) -> Tangent:
