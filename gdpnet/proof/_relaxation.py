@@ -80,6 +80,10 @@ class NodeRelaxation:
         multipliers = -self.model.multipliers / self.scale * self.unit
         return NodeAnswer(float(self.cost @ moves) * self.unit, point, multipliers)
 
+    def at(self, path: Branch, point: np.ndarray) -> NodeAnswer | None:
+        """What a point would be an optimum by, where that can be told without solving."""
+        return None
+
     def rays(self, path: Branch) -> Iterator[np.ndarray]:
         """Multipliers that may prove that a node has no point."""
         lower, upper = self._columns(path)

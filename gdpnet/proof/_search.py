@@ -96,8 +96,10 @@ class _CertificateSearch:
         self.node_limit = node_limit
         instance.forget_tangents()
         self.relaxation = _relaxation(instance)
-        if instance.curved and y is not None and len(y) == len(instance.lower):
-            self._touch(sorted(instance.curved), np.array(y), depth=-np.inf)
+        whole = instance.curved and y is not None and len(y) == len(instance.lower)
+        self.known = np.array(y) if whole else None
+        if self.known is not None:
+            self._touch(sorted(instance.curved), self.known, depth=-np.inf)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -138,7 +140,7 @@ class _CertificateSearch:
         for rounds in itertools.count():
             answer = self.relaxation.solve(path)
             if answer is None:
-                return self._contradiction(path), []
+                return self._without_a_point(path), []
             leaf: Leaf | None = None
             bound: Number = float("-inf")
             if answer.value >= self.value - self.short / 2:
@@ -235,6 +237,20 @@ class _CertificateSearch:
         if bound < 0:  # rounding errors prove less than nothing does
             multipliers, bound = [], self.instance.bound(path, [])
         return Leaf(_written(multipliers)), bound
+
+    def _without_a_point(self, path: Branch) -> Leaf:
+        """Where tangents meet in a point, it may be lost in rounding; y proves as much then."""
+        try:
+            return self._contradiction(path)
+        except SolverError:
+            answer = None if self.known is None else self.relaxation.at(path, self.known)
+            if answer is None:
+                raise
+            leaf, bound = self._leaf(path, answer)
+            if bound < self.value - self.short:
+                raise
+            self.least = min(self.least, bound)
+            return leaf
 
     def _contradiction(self, path: Branch) -> Leaf:
         for ray in self.relaxation.rays(path):
