@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from gdpnet.proof._instance import Branch, Number, RationalInstance
-from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, Tangent, as_fraction, is_index
+from gdpnet.proof._tree import (
+    BooleanNode,
+    ClauseNode,
+    ColumnNode,
+    Leaf,
+    Node,
+    Tangent,
+    as_fraction,
+    is_index,
+)
 
 # Deeper trees are refused: no search makes them, and each level costs memory.
 _DEPTH = 10_000

@@ -34,8 +34,8 @@ from gdpnet.solve.status import Status
 _SHORT = 2e-8
 _LAST = 5e-7
 
-# A convex row is touched where that cuts off more of some column, relative to the point; so often at
-# a node before it is branched, and so often where there is nothing to branch on.
+# A convex row is touched where that cuts off more than this, relative to the point; so often at a
+# node before it is branched, and so often where there is nothing to branch on.
 _DEPTH = 1e-10
 _ROUNDS = 8
 _LAST_ROUNDS = 500
