@@ -34,6 +34,10 @@ from gdpnet.solve.status import Status
 _SHORT = 2e-8
 _LAST = 5e-7
 
+# Around a convex set without an interior, points that break its rows by next to nothing are this
+# much nearer: it does not follow that y is not the nearest.
+_THIN = 1e-3
+
 # A convex row is touched where that cuts off more than this, relative to the point; so often at a
 # node before it is branched, and so often where there is nothing to branch on.
 _DEPTH = 1e-10
@@ -92,6 +96,8 @@ class _CertificateSearch:
         self.value: Number = float("inf") if y is None else instance.value(y)
         self.short = Fraction(0) if y is None else instance.slack(y, _SHORT)
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
+        thin = _THIN if instance.curved else 0.0
+        self.thin = Fraction(0) if y is None else instance.slack(y, thin)
         self.deadline = deadline
         self.node_limit = node_limit
         instance.forget_tangents()
@@ -137,11 +143,13 @@ class _CertificateSearch:
         forced = self._forced(path)
         if forced is not None:
             return self._branch(path, forced, self.instance.data.clauses[forced].literals)
+        answer: NodeAnswer
+        leaf: Leaf | None
         for rounds in itertools.count():
-            answer = self.relaxation.solve(path)
-            if answer is None:
+            solved = self.relaxation.solve(path)
+            if solved is None:
                 return self._without_a_point(path), []
-            leaf: Leaf | None = None
+            answer, leaf = solved, None
             bound: Number = float("-inf")
             if answer.value >= self.value - self.short / 2:
                 leaf, bound = self._leaf(path, answer)
@@ -214,6 +222,12 @@ class _CertificateSearch:
             )
         if bound >= self.value - self.last:
             return
+        if value < self.value - self.last and value >= self.value - self.thin:
+            raise SolverError(
+                f"certify: only {self._told(bound)} is proved of {self._told(self.value)}. Either "
+                "y is not the nearest, or convex rows leave a set without an interior, where "
+                "tangents do not come near enough; give it some room."
+            )
         if value < self.value - self.last:
             raise InputError(
                 f"y: it is not the nearest. It is at {self._told(self.value)}, and an output at "
@@ -247,7 +261,7 @@ class _CertificateSearch:
             if answer is None:
                 raise
             leaf, bound = self._leaf(path, answer)
-            if bound < self.value - self.short:
+            if bound < self.value - self.last:
                 raise
             self.least = min(self.least, bound)
             return leaf
