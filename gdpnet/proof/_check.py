@@ -11,7 +11,7 @@ from gdpnet.proof._tree import (
     ColumnNode,
     Leaf,
     Node,
-    Tangent,
+    Touch,
     as_fraction,
     is_index,
 )
@@ -25,7 +25,7 @@ class UnprovedError(Exception):
 
 
 def walk(
-    instance: RationalInstance, nodes: tuple[Node, ...], tangents: tuple[Tangent, ...] = ()
+    instance: RationalInstance, nodes: tuple[Node, ...], tangents: tuple[Touch, ...] = ()
 ) -> Number:
     """Least bound of all leaves; raises `UnprovedError`."""
     if not (isinstance(nodes, tuple) and isinstance(tangents, tuple)):
@@ -56,7 +56,7 @@ def walk(
     return least
 
 
-def _touch(instance: RationalInstance, tangents: tuple[Tangent, ...]) -> None:
+def _touch(instance: RationalInstance, tangents: tuple[Touch, ...]) -> None:
     instance.forget_tangents()
     for k, tangent in enumerate(tangents):
         try:

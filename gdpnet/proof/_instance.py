@@ -20,7 +20,7 @@ from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.proof._tangents import refuse_irrational, tangent_row
-from gdpnet.proof._tree import Tangent
+from gdpnet.proof._tree import Touch
 from gdpnet.solve.milp.sample import RulesAtSample
 
 Number = Fraction | float
@@ -71,9 +71,9 @@ class RationalInstance:
         self.upper = [_exact(column.upper) for column in self.data.columns]
         self.size = [Fraction(v) for v in self.sample.size.tolist()] if self.rows else []
         self.curved = frozenset(self.data.curved)
-        self.tangents: list[Tangent] = []
+        self.tangents: list[Touch] = []
 
-    def touch(self, tangents: Iterable[Tangent]) -> None:
+    def touch(self, tangents: Iterable[Touch]) -> None:
         """Further rows: tangents; raises `ValueError` where one is none.
 
         The size of a tangent is at least that of its row: what breaks the row by a little breaks
@@ -88,7 +88,7 @@ class RationalInstance:
             size = unit * self.size[tangent.row]
             self.size.append(max(size, abs(bound), *(abs(a) for _, a in terms)))
 
-    def tangent(self, tangent: Tangent) -> tuple[list[tuple[int, Fraction]], Fraction, Fraction]:
+    def tangent(self, tangent: Touch) -> tuple[list[tuple[int, Fraction]], Fraction, Fraction]:
         """See `tangent_row`."""
         given = len(self.data.rows)
         return tangent_row(self.data, self.rows[:given], self.bounds[:given], tangent)

@@ -25,7 +25,7 @@ from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
 from gdpnet.proof._tangents import touching
-from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node, Tangent
+from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node, Touch
 from gdpnet.solve.status import Status
 
 # By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
@@ -193,7 +193,7 @@ class _CertificateSearch:
             self.relaxation = _relaxation(self.instance)
         return bool(fresh)
 
-    def _depth(self, tangent: Tangent, point: np.ndarray) -> float:
+    def _depth(self, tangent: Touch, point: np.ndarray) -> float:
         """By how much a tangent is broken at a point; its coefficients are about 1."""
         terms, bound, _ = self.instance.tangent(tangent)
         return float(sum((a * Fraction(float(point[j])) for j, a in terms), -bound))

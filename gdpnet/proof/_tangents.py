@@ -18,7 +18,7 @@ import numpy as np
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Row, RuleData, Shape
-from gdpnet.proof._tree import Tangent, as_fraction
+from gdpnet.proof._tree import Touch, as_fraction
 
 Terms = list[tuple[int, Fraction]]
 """Column and coefficient."""
@@ -41,7 +41,7 @@ def refuse_irrational(data: RuleData) -> None:
 
 
 def tangent_row(
-    data: RuleData, rows: Sequence[Terms], bounds: Sequence[Fraction], tangent: Tangent
+    data: RuleData, rows: Sequence[Terms], bounds: Sequence[Fraction], tangent: Touch
 ) -> tuple[Terms, Fraction, Fraction]:
     """Terms and right side of a tangent, and what both were multiplied with.
 
@@ -93,7 +93,7 @@ def _unit(size: Fraction) -> Fraction:
     return Fraction(1, 2**power) if power >= 0 else Fraction(2**-power)
 
 
-def touching(row: Row, index: int, values: np.ndarray) -> Tangent:
+def touching(row: Row, index: int, values: np.ndarray) -> Touch:
     """The tangent of a row at a point.
 
     Args:
@@ -105,7 +105,7 @@ def touching(row: Row, index: int, values: np.ndarray) -> Tangent:
     for curve in row.curves:
         t = values[list(curve.arguments)]
         points.append(tuple(_shortened(t) if curve.shape is Shape.NORM else t.tolist()))
-    return Tangent(index, tuple(points))
+    return Touch(index, tuple(points))
 
 
 def _shortened(t: np.ndarray) -> list[float]:

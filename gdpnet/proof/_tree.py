@@ -80,7 +80,7 @@ Node = ClauseNode | BooleanNode | ColumnNode | Leaf
 
 
 @dataclass(frozen=True)
-class Tangent:
+class Touch:
     """Where a convex row was touched. It holds wherever the row does.
 
     Attributes:
@@ -108,7 +108,7 @@ class Certificate:
 
     nodes: tuple[Node, ...]
     bound: float
-    tangents: tuple[Tangent, ...] = ()
+    tangents: tuple[Touch, ...] = ()
 
     @property
     def leaves(self) -> int:
@@ -149,7 +149,7 @@ class Certificate:
                 raise InputError(f"certificate: unknown format {given['format']!r}.")
             nodes = tuple(_node_from_dict(node) for node in given["nodes"])
             tangents = tuple(
-                Tangent(row, tuple(tuple(_read_number(v) for v in each) for each in points))
+                Touch(row, tuple(tuple(_read_number(v) for v in each) for each in points))
                 for row, points in (given["tangents"] if given["format"] == _CONVEX else ())
             )
             return Certificate(nodes, float(given["bound"]), tangents)

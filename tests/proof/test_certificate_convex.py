@@ -19,7 +19,7 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.data import Shape
 from gdpnet.proof._instance import RationalInstance
 from gdpnet.proof._tangents import touching
-from gdpnet.proof._tree import ClauseNode, Leaf, Tangent
+from gdpnet.proof._tree import ClauseNode, Leaf, Touch
 from gdpnet.proof.certificate import Certificate, certify, verify
 from gdpnet.testing import BY_NAME, CONVEX, Problem, random_convex_model
 
@@ -182,13 +182,13 @@ def test_a_direction_longer_than_one_is_refused(norm: str) -> None:
 @pytest.mark.parametrize(
     ("tangent", "reason"),
     [
-        (Tangent(99, ((0.0, 0.0),)), "no row"),
-        (Tangent(-1, ((0.0, 0.0),)), "no row"),
-        (Tangent(True, ((0.0, 0.0),)), "no row"),
-        (Tangent(1, ((0.0,),)), "tangent 0 is none"),
-        (Tangent(1, ()), "tangent 0 is none"),
-        (Tangent(0, ((math.nan, 0.0),)), "tangent 0 is none"),
-        (Tangent(0, (("1", 0.0),)), "tangent 0 is none"),  # type: ignore[arg-type]
+        (Touch(99, ((0.0, 0.0),)), "no row"),
+        (Touch(-1, ((0.0, 0.0),)), "no row"),
+        (Touch(True, ((0.0, 0.0),)), "no row"),
+        (Touch(1, ((0.0,),)), "tangent 0 is none"),
+        (Touch(1, ()), "tangent 0 is none"),
+        (Touch(0, ((math.nan, 0.0),)), "tangent 0 is none"),
+        (Touch(0, (("1", 0.0),)), "tangent 0 is none"),  # type: ignore[arg-type]
         (None, "tangent 0 is none"),
     ],
 )
@@ -277,5 +277,5 @@ def test_a_text_of_tangents_is_of_the_second_format() -> None:
     for old, new in (('"tangents"', '"other"'), ('"tangents": [[', '"tangents": [["x", ')):
         with pytest.raises(InputError, match="certificate"):
             Certificate.from_json(text.replace(old, new))
-    exact = replace(good, tangents=(Tangent(0, ((Fraction(1, 3), 0.5),)),))
+    exact = replace(good, tangents=(Touch(0, ((Fraction(1, 3), 0.5),)),))
     assert Certificate.from_json(exact.to_json()) == exact
