@@ -4,6 +4,7 @@
 |---|---|
 | `certificate` | `certify`, `verify`, and what they return |
 | `_instance`, `_exactly` | the rules of one sample in rational numbers |
+| `_tangents` | linear rows in place of convex ones |
 | `_relaxation`, `_euclidean` | programs at a node, for l1 and for l2 |
 | `_tree`, `_check`, `_search` | the proof's tree, its check, and the search for it |
 """

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import Any
 
 from gdpnet.proof._instance import Branch, Number, RationalInstance
-from gdpnet.proof._tree import BooleanNode, ClauseNode, ColumnNode, Leaf, Node, is_index
+from gdpnet.proof._tree import (
+    BooleanNode,
+    ClauseNode,
+    ColumnNode,
+    Leaf,
+    Node,
+    Touch,
+    as_fraction,
+    is_index,
+)
 
 # Deeper trees are refused: no search makes them, and each level costs memory.
 _DEPTH = 10_000
@@ -17,10 +24,13 @@ class UnprovedError(Exception):
     """A certificate does not prove its claim; the message says where and why."""
 
 
-def walk(instance: RationalInstance, nodes: tuple[Node, ...]) -> Number:
+def walk(
+    instance: RationalInstance, nodes: tuple[Node, ...], tangents: tuple[Touch, ...] = ()
+) -> Number:
     """Least bound of all leaves; raises `UnprovedError`."""
-    if not isinstance(nodes, tuple):
-        raise UnprovedError("its nodes are no tuple")
+    if not (isinstance(nodes, tuple) and isinstance(tangents, tuple)):
+        raise UnprovedError("its nodes, or its tangents, are no tuple")
+    _touch(instance, tangents)
     least: Number = float("inf")
     seen: set[int] = set()
     stack: list[tuple[Any, Branch, int]] = [(0, instance.root, 0)]
@@ -46,12 +56,26 @@ def walk(instance: RationalInstance, nodes: tuple[Node, ...]) -> Number:
     return least
 
 
+def _touch(instance: RationalInstance, tangents: tuple[Touch, ...]) -> None:
+    instance.forget_tangents()
+    for k, tangent in enumerate(tangents):
+        try:
+            if not is_index(tangent.row, len(instance.data.rows)):
+                raise ValueError(f"there is no row {tangent.row!r}")
+            instance.touch([tangent])
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            raise UnprovedError(f"tangent {k} is none ({error})") from None
+
+
 def _leaf_bound(instance: RationalInstance, path: Branch, leaf: Leaf) -> Number:
     multipliers = []
     for row, value in leaf.multipliers:
         if not is_index(row, len(instance.rows)):
             raise UnprovedError(f"there is no row {row!r}")
-        multipliers.append((row, _as_fraction(value)))
+        try:
+            multipliers.append((row, as_fraction(value)))
+        except ValueError:
+            raise UnprovedError(f"{value!r} is no multiplier") from None
     if not instance.enforced(path, multipliers):
         raise UnprovedError("a row has a multiplier and is not enforced, or on its other side only")
     if not leaf.ray:
@@ -112,11 +136,3 @@ def _clause_paths(
         found.append((child, path.with_literal(instance, literal)))
         path = path.after_literal(instance, literal)
     return found
-
-
-def _as_fraction(value: Any) -> Fraction:
-    if type(value) is float and math.isfinite(value):
-        return Fraction(value)
-    if type(value) is int or type(value) is Fraction:
-        return Fraction(value)
-    raise UnprovedError(f"{value!r} is no multiplier")

@@ -27,7 +27,7 @@ class EuclideanRelaxation(NodeRelaxation):
 
     def __init__(self, instance: RationalInstance) -> None:
         super().__init__(instance)
-        sample, columns = instance.sample, instance.data.columns
+        sample, columns = self.sample, instance.data.columns
         rows = len(sample.bound)
         self.opposite = sorted(set(instance.opposite_row.values()))
         self.split = [j for j, column in enumerate(columns) if column.integer]
@@ -58,13 +58,7 @@ class EuclideanRelaxation(NodeRelaxation):
         low, high = self._box(path)
         if (low > high).any():
             return None
-        right = self.right.copy()
-        ends = np.concatenate([high[self.split], -low[self.split]])
-        right[self.ends :] = np.where(np.isfinite(ends), ends, 0.0)
-        active = np.zeros(len(right), dtype=bool)
-        active[list(path.upper)] = True
-        active[len(self.scale) : self.ends] = np.isin(self.opposite, list(path.lower))
-        active[self.ends :] = np.isfinite(ends)
+        active, right = self._setting(path, low, high)
         node = Instance(active[None], right[None], np.zeros((1, 0, self.n)))
         solved = self.engine.project(node, self.shift[None, : self.d].copy(), self.options)
         if solved.status[0] == core.NO_SOLUTION:
@@ -74,6 +68,28 @@ class EuclideanRelaxation(NodeRelaxation):
         point = np.nan_to_num(solved.z[0])
         value = float(solved.distance[0]) * self.heaviest**2
         return NodeAnswer(value, point, self._multipliers(point, active, right, low, high))
+
+    def at(self, path: Branch, point: np.ndarray) -> NodeAnswer | None:
+        """What a point would be an optimum by; None where there is no room for one."""
+        low, high = self._box(path)
+        if (low > high).any():
+            return None
+        active, right = self._setting(path, low, high)
+        value = float(self.instance.value(point[: self.d]))
+        return NodeAnswer(value, point, self._multipliers(point, active, right, low, high))
+
+    def _setting(
+        self, path: Branch, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that apply, and all right sides."""
+        right = self.right.copy()
+        ends = np.concatenate([high[self.split], -low[self.split]])
+        right[self.ends :] = np.where(np.isfinite(ends), ends, 0.0)
+        active = np.zeros(len(right), dtype=bool)
+        active[list(self.instance.linear(path))] = True
+        active[len(self.scale) : self.ends] = np.isin(self.opposite, list(path.lower))
+        active[self.ends :] = np.isfinite(ends)
+        return active, right
 
     def _multipliers(
         self,

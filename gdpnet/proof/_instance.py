@@ -17,8 +17,10 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.ir.rules import Rules, refuse_curved
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
+from gdpnet.proof._tangents import refuse_irrational, tangent_row
+from gdpnet.proof._tree import Touch
 from gdpnet.solve.milp.sample import RulesAtSample
 
 Number = Fraction | float
@@ -50,7 +52,7 @@ class RationalInstance:
         weights: np.ndarray,
         norm: str = "l1",
     ) -> None:
-        refuse_curved(rules, "certify: a certificate")
+        refuse_irrational(rules.data)
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated.rows)
         self.data: RuleData = rules.data
@@ -67,11 +69,60 @@ class RationalInstance:
         self.equality: list[bool] = self.sample.equality.tolist()
         self.lower = [_exact(column.lower) for column in self.data.columns]
         self.upper = [_exact(column.upper) for column in self.data.columns]
+        self.size = [Fraction(v) for v in self.sample.size.tolist()] if self.rows else []
+        self.curved = frozenset(self.data.curved)
+        self.tangents: list[Touch] = []
 
-    @cached_property
-    def size(self) -> list[Fraction]:
-        """`max(|b|, max|a|)` of each row."""
-        return [Fraction(v) for v in self.sample.size.tolist()] if self.rows else []
+    def touch(self, tangents: Iterable[Touch]) -> None:
+        """Further rows: tangents; raises `ValueError` where one is none.
+
+        The size of a tangent is at least that of its row: what breaks the row by a little breaks
+        the tangent by no more.
+        """
+        for tangent in tangents:
+            terms, bound, unit = self.tangent(tangent)
+            self.tangents.append(tangent)
+            self.rows.append(terms)
+            self.bounds.append(bound)
+            self.equality.append(False)
+            size = unit * self.size[tangent.row]
+            self.size.append(max(size, abs(bound), *(abs(a) for _, a in terms)))
+
+    def tangent(self, tangent: Touch) -> tuple[list[tuple[int, Fraction]], Fraction, Fraction]:
+        """See `tangent_row`."""
+        given = len(self.data.rows)
+        return tangent_row(self.data, self.rows[:given], self.bounds[:given], tangent)
+
+    def touched(self) -> RulesAtSample:
+        """`sample` with the tangents as further rows, rounded: for solvers, not for the check."""
+        if not self.tangents:
+            return self.sample
+        first = len(self.data.rows)
+        matrix = np.zeros((len(self.tangents), len(self.lower)))
+        for line, terms in zip(matrix, self.rows[first:], strict=True):
+            for j, a in terms:
+                line[j] = float(a)
+        return replace(
+            self.sample,
+            matrix=np.vstack([self.sample.matrix, matrix]),
+            bound=np.concatenate([self.sample.bound, [float(v) for v in self.bounds[first:]]]),
+            equality=np.array(self.equality),
+        )
+
+    def forget_tangents(self) -> None:
+        """The rows of the rules alone."""
+        given = len(self.data.rows)
+        for rows in (self.rows, self.bounds, self.equality, self.size):
+            del rows[given:]
+        self.tangents.clear()
+
+    def linear(self, path: Branch) -> frozenset[int]:
+        """Linear rows that hold on a path as they are written, tangents included."""
+        if not self.curved:
+            return path.upper
+        given = len(self.data.rows)
+        touched = (given + k for k, t in enumerate(self.tangents) if t.row in path.upper)
+        return (path.upper - self.curved).union(touched)
 
     @cached_property
     def clauses(self) -> dict[int, Clause]:
@@ -99,6 +150,7 @@ class RationalInstance:
             if len(boolean.true_rows) == 1
             and not (boolean.tied or boolean.false_rows or k in guards or k in denied)
             and not self.equality[boolean.true_rows[0]]
+            and boolean.true_rows[0] not in self.curved  # the other side is not convex
         }
 
     @cached_property
@@ -217,8 +269,9 @@ class RationalInstance:
 
     def enforced(self, path: Branch, multipliers: Iterable[tuple[int, Fraction]]) -> bool:
         """Whether all multipliers belong to sides of rows that hold on a path."""
+        upper = self.linear(path)
         return all(
-            (row in path.upper and (value > 0 or self.equality[row]))
+            (row in upper and (value > 0 or self.equality[row]))
             or (value < 0 and row in path.lower)
             for row, value in multipliers
             if value

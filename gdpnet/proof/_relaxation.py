@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from gdpnet.errors import SolverError
+from gdpnet.ir.curves import Curves
 from gdpnet.lp.persistent import PersistentHighs
 from gdpnet.lp.program import LinearProgram, Outcome
 from gdpnet.proof._instance import Branch, RationalInstance
@@ -37,7 +39,7 @@ class NodeRelaxation:
 
     def __init__(self, instance: RationalInstance) -> None:
         self.instance = instance
-        sample = instance.sample
+        sample = self.sample = instance.touched()
         self.d, self.n = len(instance.yhat), len(instance.lower)
         self.matrix = sample.matrix
         self.scale = sample.size if len(sample.bound) else np.ones(0)
@@ -78,6 +80,10 @@ class NodeRelaxation:
         multipliers = -self.model.multipliers / self.scale * self.unit
         return NodeAnswer(float(self.cost @ moves) * self.unit, point, multipliers)
 
+    def at(self, path: Branch, point: np.ndarray) -> NodeAnswer | None:
+        """What a point would be an optimum by, where that can be told without solving."""
+        return None
+
     def rays(self, path: Branch) -> Iterator[np.ndarray]:
         """Multipliers that may prove that a node has no point."""
         lower, upper = self._columns(path)
@@ -104,24 +110,38 @@ class NodeRelaxation:
             yield ray
 
     def residual(self, point: np.ndarray) -> np.ndarray:
-        """Scaled violation of each row, `rows`."""
-        excess = (self.matrix @ point - self.instance.sample.bound) / self.scale
-        equality = self.instance.sample.equality
+        """Scaled violation of each row, `rows`; what it says of arguments means nothing."""
+        excess = (self.values(point) + self._bent(point)) / self.scale
+        equality = self.sample.equality
         return np.where(equality, np.abs(excess), np.maximum(excess, 0.0))
+
+    def values(self, point: np.ndarray) -> np.ndarray:
+        """`a z - b` of each row, `rows`."""
+        found: np.ndarray = self.matrix @ point - self.sample.bound
+        return found
+
+    def _bent(self, point: np.ndarray) -> np.ndarray | float:
+        """What curves add to each row."""
+        if not self.instance.curved:
+            return 0.0
+        data, added = self.instance.data, np.zeros(len(self.scale))
+        given = torch.from_numpy(self.values(point)[: len(data.rows)])
+        added[: len(data.rows)] = Curves(data.rows).added(given[None])[0].numpy()
+        return added
 
     def _rows(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = np.full(len(self.scale), -np.inf), np.full(len(self.scale), np.inf)
-        on, off = np.fromiter(path.upper, int), np.fromiter(path.lower, int)
+        on, off = np.fromiter(self.instance.linear(path), int), np.fromiter(path.lower, int)
         bound = self.moved / self.scale
         upper[on] = bound[on]
         lower[off] = bound[off]
-        equal = on[self.instance.sample.equality[on]]
+        equal = on[self.sample.equality[on]]
         lower[equal] = bound[equal]
         return lower, upper
 
     def _box(self, path: Branch) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the columns on a path."""
-        low, high = self.instance.sample.lower.copy(), self.instance.sample.upper.copy()
+        low, high = self.sample.lower.copy(), self.sample.upper.copy()
         for j, box in path.boxes.items():
             low[j], high[j] = map(float, box)
         return low, high

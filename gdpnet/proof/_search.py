@@ -6,8 +6,10 @@ is kept if its multipliers, in the arithmetic of the check itself, prove enough.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +24,8 @@ from gdpnet.projection import project
 from gdpnet.proof._exactly import vanish
 from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
-from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node
+from gdpnet.proof._tangents import touching
+from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node, Touch
 from gdpnet.solve.status import Status
 
 # By how much the bound of a leaf may fall short, as in `Instance.slack`: when a node is taken as a
@@ -30,6 +33,16 @@ from gdpnet.solve.status import Status
 # only nearly so).
 _SHORT = 2e-8
 _LAST = 5e-7
+
+# Around a convex set without an interior, points that break its rows by next to nothing are this
+# much nearer: it does not follow that y is not the nearest.
+_THIN = 1e-3
+
+# A convex row is touched where that cuts off more than this, relative to the point; so often at a
+# node before it is branched, and so often where there is nothing to branch on.
+_DEPTH = 1e-10
+_ROUNDS = 8
+_LAST_ROUNDS = 500
 
 # Clauses whose children are looked at before one is chosen.
 _LOOKS = 4
@@ -83,9 +96,16 @@ class _CertificateSearch:
         self.value: Number = float("inf") if y is None else instance.value(y)
         self.short = Fraction(0) if y is None else instance.slack(y, _SHORT)
         self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
+        thin = _THIN if instance.curved else 0.0
+        self.thin = Fraction(0) if y is None else instance.slack(y, thin)
         self.deadline = deadline
         self.node_limit = node_limit
+        instance.forget_tangents()
         self.relaxation = _relaxation(instance)
+        whole = instance.curved and y is not None and len(y) == len(instance.lower)
+        self.known = np.array(y) if whole else None
+        if self.known is not None:
+            self._touch(sorted(instance.curved), self.known, depth=-np.inf)
         self.nodes: list[Node | None] = [None]
         self.least: Number = float("inf")
         data, named = instance.data, instance.named
@@ -106,7 +126,7 @@ class _CertificateSearch:
             self.nodes[index] = _linked(node, range(first, len(self.nodes)))
             stack += list(zip(range(first, len(self.nodes)), paths, strict=True))
         nodes = tuple(node for node in self.nodes if node is not None)
-        return Certificate(nodes, float(self.least))
+        return self._used(nodes)
 
     def _heed_limits(self) -> None:
         if len(self.nodes) > self.node_limit:
@@ -123,25 +143,75 @@ class _CertificateSearch:
         forced = self._forced(path)
         if forced is not None:
             return self._branch(path, forced, self.instance.data.clauses[forced].literals)
-        answer = self.relaxation.solve(path)
-        if answer is None:
-            return self._contradiction(path), []
-        leaf: Leaf | None = None
-        bound: Number = float("-inf")
-        if answer.value >= self.value - self.short / 2:
-            leaf, bound = self._leaf(path, answer)
-            if bound >= self.value - self.short:
-                self.least = min(self.least, bound)
-                return leaf, []
-        for holds in (TOLERANCES.holds, -1.0):  # at last, on all that has not been chosen
-            found = self._split(path, answer.point, holds)
+        answer: NodeAnswer
+        leaf: Leaf | None
+        for rounds in itertools.count():
+            solved = self.relaxation.solve(path)
+            if solved is None:
+                return self._without_a_point(path), []
+            answer, leaf = solved, None
+            bound: Number = float("-inf")
+            if answer.value >= self.value - self.short / 2:
+                leaf, bound = self._leaf(path, answer)
+                if bound >= self.value - self.short:
+                    self.least = min(self.least, bound)
+                    return leaf, []
+            if rounds < _ROUNDS and self._cut_off(path, answer.point):
+                continue
+            found = self._split(path, answer.point, TOLERANCES.holds)
             if found is not None:
                 return found
+            if rounds < _LAST_ROUNDS and self._cut_off(path, answer.point):
+                continue
+            found = self._split(path, answer.point, -1.0)  # at last, on all that is not chosen
+            if found is not None:
+                return found
+            break
         if leaf is None:
             leaf, bound = self._leaf(path, answer)
         self._accept(bound, answer.value)
         self.least = min(self.least, bound)
         return leaf, []
+
+    # ---- tangents ------------------------------------------------------------------------
+
+    def _cut_off(self, path: Branch, point: np.ndarray) -> bool:
+        """Tangents at a point of the convex rows that it breaks; False where there are none."""
+        curved = sorted(self.instance.curved & path.upper)
+        if not curved:
+            return False
+        self._heed_limits()
+        return self._touch(curved, point, _DEPTH * max(1.0, float(np.abs(point).max())))
+
+    def _touch(self, rows: list[int], point: np.ndarray, depth: float) -> bool:
+        """Add the tangents at a point that cut off more than a depth; False where none does."""
+        values, known = self.relaxation.values(point), set(self.instance.tangents)
+        found = [touching(self.instance.data.rows[row], row, values) for row in rows]
+        fresh = [t for t in found if t not in known and self._depth(t, point) > depth]
+        if fresh:
+            self.instance.touch(fresh)
+            self.relaxation = _relaxation(self.instance)
+        return bool(fresh)
+
+    def _depth(self, tangent: Touch, point: np.ndarray) -> float:
+        """By how much a tangent is broken at a point; its coefficients are about 1."""
+        terms, bound, _ = self.instance.tangent(tangent)
+        return float(sum((a * Fraction(float(point[j])) for j, a in terms), -bound))
+
+    def _used(self, nodes: tuple[Node, ...]) -> Certificate:
+        """The certificate, with the tangents that have a multiplier."""
+        first = len(self.instance.data.rows)
+        leaves = [node for node in nodes if isinstance(node, Leaf)]
+        used = sorted({row for leaf in leaves for row, _ in leaf.multipliers if row >= first})
+        place = {row: first + k for k, row in enumerate(used)}
+        renumbered = tuple(
+            replace(n, multipliers=tuple((place.get(i, i), v) for i, v in n.multipliers))
+            if isinstance(n, Leaf)
+            else n
+            for n in nodes
+        )
+        tangents = tuple(self.instance.tangents[row - first] for row in used)
+        return Certificate(renumbered, float(self.least), tangents)
 
     def _accept(self, bound: Number, value: float) -> None:
         """Nothing is left to branch on: the point of the node satisfies the rules."""
@@ -152,6 +222,12 @@ class _CertificateSearch:
             )
         if bound >= self.value - self.last:
             return
+        if value < self.value - self.last and value >= self.value - self.thin:
+            raise SolverError(
+                f"certify: only {self._told(bound)} is proved of {self._told(self.value)}. Either "
+                "y is not the nearest, or convex rows leave a set without an interior, where "
+                "tangents do not come near enough; give it some room."
+            )
         if value < self.value - self.last:
             raise InputError(
                 f"y: it is not the nearest. It is at {self._told(self.value)}, and an output at "
@@ -176,6 +252,20 @@ class _CertificateSearch:
             multipliers, bound = [], self.instance.bound(path, [])
         return Leaf(_written(multipliers)), bound
 
+    def _without_a_point(self, path: Branch) -> Leaf:
+        """Where tangents meet in a point, it may be lost in rounding; y proves as much then."""
+        try:
+            return self._contradiction(path)
+        except SolverError:
+            answer = None if self.known is None else self.relaxation.at(path, self.known)
+            if answer is None:
+                raise
+            leaf, bound = self._leaf(path, answer)
+            if bound < self.value - self.last:
+                raise
+            self.least = min(self.least, bound)
+            return leaf
+
     def _contradiction(self, path: Branch) -> Leaf:
         for ray in self.relaxation.rays(path):
             multipliers = self._usable(path, ray)
@@ -192,7 +282,8 @@ class _CertificateSearch:
         """Those of the right sign, and not tiny."""
         scaled = np.abs(multipliers) * self.relaxation.scale
         floor = 1e-12 * scaled.max(initial=0.0)
-        equality, upper, lower = self.instance.equality, path.upper, path.lower
+        equality, lower = self.instance.equality, path.lower
+        upper = self.instance.linear(path)
         return [
             (row, Fraction(float(multipliers[row])))
             for row in map(int, np.flatnonzero(scaled > floor))

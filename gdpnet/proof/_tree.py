@@ -15,6 +15,9 @@ from gdpnet.errors import InputError
 # Longer numbers are refused: they take longer to read than the rest of the check.
 _DIGITS = 4_000
 
+# Formats of the text, without tangents and with them.
+_LINEAR, _CONVEX = "gdpnet certificate 1", "gdpnet certificate 2"
+
 
 @dataclass(frozen=True)
 class ClauseNode:
@@ -65,7 +68,7 @@ class Leaf:
     Attributes:
         multipliers: row and multiplier, negative for the side `a z >= b` of an equality or of a
             disjunct that was dealt with before. A Fraction where the sum over a column without
-            bounds has to vanish exactly.
+            bounds has to vanish exactly. Tangents are numbered on from the last row.
         ray: whether it proves that there is no point at all.
     """
 
@@ -74,6 +77,20 @@ class Leaf:
 
 
 Node = ClauseNode | BooleanNode | ColumnNode | Leaf
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Where a convex row was touched. It holds wherever the row does.
+
+    Attributes:
+        row: index into `rules.data.rows`.
+        points: for each of the row's curves, one number an argument: of a sum of squares the
+            arguments where it was touched, of a norm a direction that is at most 1 long.
+    """
+
+    row: int
+    points: tuple[tuple[float | Fraction, ...], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,10 +103,12 @@ class Certificate:
         nodes: the tree; the first one is its root, children are places in this tuple.
         bound: what it is said to prove, inf: that no output satisfies the rules. `verify` computes
             it anew.
+        tangents: of convex rows; leaves may use them like rows.
     """
 
     nodes: tuple[Node, ...]
     bound: float
+    tangents: tuple[Touch, ...] = ()
 
     @property
     def leaves(self) -> int:
@@ -114,17 +133,26 @@ class Certificate:
         """As text; numbers are written exactly."""
         bound = self.bound if math.isfinite(self.bound) else str(self.bound)
         nodes = [_node_to_dict(node) for node in self.nodes]
-        return json.dumps({"format": "gdpnet certificate 1", "bound": bound, "nodes": nodes})
+        text: dict[str, Any] = {"format": _LINEAR, "bound": bound, "nodes": nodes}
+        if self.tangents:
+            points = [[[_number(v) for v in each] for each in t.points] for t in self.tangents]
+            rows = [t.row for t in self.tangents]
+            text |= {"format": _CONVEX, "tangents": list(zip(rows, points, strict=True))}
+        return json.dumps(text)
 
     @staticmethod
     def from_json(text: str) -> Certificate:
         """A certificate that `to_json` wrote."""
         try:
             given = json.loads(text)
-            if given["format"] != "gdpnet certificate 1":
+            if given["format"] not in (_LINEAR, _CONVEX):
                 raise InputError(f"certificate: unknown format {given['format']!r}.")
             nodes = tuple(_node_from_dict(node) for node in given["nodes"])
-            return Certificate(nodes, float(given["bound"]))
+            tangents = tuple(
+                Touch(row, tuple(tuple(_read_number(v) for v in each) for each in points))
+                for row, points in (given["tangents"] if given["format"] == _CONVEX else ())
+            )
+            return Certificate(nodes, float(given["bound"]), tangents)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise
@@ -154,10 +182,7 @@ def _node_to_dict(node: Node) -> dict[str, Any]:
         return {"boolean": node.boolean, "children": node.children}
     if isinstance(node, ColumnNode):
         return {"column": node.column, "value": node.value, "children": node.children}
-    rows = [
-        (row, f"{v.numerator}/{v.denominator}" if isinstance(v, Fraction) else v)
-        for row, v in node.multipliers
-    ]
+    rows = [(row, _number(v)) for row, v in node.multipliers]
     return {"ray": rows} if node.ray else {"rows": rows}
 
 
@@ -172,6 +197,20 @@ def _node_from_dict(given: dict[str, Any]) -> Node:
         return ColumnNode(given["column"], given["value"], (below, above))
     rows = given["ray"] if "ray" in given else given["rows"]
     return Leaf(tuple((row, _read_number(v)) for row, v in rows), ray="ray" in given)
+
+
+def as_fraction(value: Any) -> Fraction:
+    """A number that is not to be trusted; raises `ValueError` where it is none."""
+    if type(value) is float and math.isfinite(value):
+        return Fraction(value)
+    if type(value) is int or type(value) is Fraction:
+        return Fraction(value)
+    raise ValueError(f"{value!r} is no number")
+
+
+def _number(value: float | Fraction) -> float | str:
+    """As it is written; `_read_number` reads it."""
+    return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
 
 
 def _read_number(value: Any) -> Any:
