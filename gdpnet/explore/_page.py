@@ -17,7 +17,18 @@ from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 
 # In the order in which the page reads them.
-_SCRIPTS = ("simplex", "rules", "polytope", "euclidean", "project", "shadow", "page")
+_SCRIPTS = (
+    "simplex",
+    "rules",
+    "curves",
+    "polytope",
+    "rounded",
+    "euclidean",
+    "bent",
+    "project",
+    "shadow",
+    "page",
+)
 
 
 def explorer_page(
