@@ -2,9 +2,10 @@
 // nothing does; then Newton's method on the conditions of optimality gives the last digits.
 
 const MOST_CUTS = 400;
-const TOUCHES = 2e-9; // how far outside a point may be: linear programs are not more exact
+const TOUCHES = 2e-9; // of the largest output: how far outside a point may be: linear programs are not more exact
 const NEAR = 1e-5; // rows that may be met where Newton's method starts
 const MET = 1e-11;
+const PULL = 1e-3;
 
 // Nearest to `start` within bounds and rows; `linear(start, indices, cuts)` knows linear rows alone.
 function nearestBent(at, start, indices, norm, linear) {
@@ -38,15 +39,18 @@ function sizeOf(y) {
 // The optimal point near to y, or null where the conditions of optimality are not met there: at
 // corners of curves, and where there are several.
 function sharpened(at, start, y, indices, norm) {
-  let met = independent(at, y, metAt(at, start, y, indices, norm));
+  let all = metAt(at, start, y, indices, norm);
+  const signs = y.map((v, j) => Math.sign(v - start[j])); // of the moves
   for (let round = 0; round < 2 * at.d + 2; round++) {
-    const found = stationary(at, start, y, met, norm);
+    const met = independent(y, all), problem = { at, start, norm, met, signs };
+    const found = stationary(problem, y, 0) ?? stationary(problem, y, PULL);
     if (found === null) return null;
-    // Multipliers have signs, and those of outputs that do not move are at most 1.
-    const wrong = found.multipliers.map((m, k) => (met[k].kink ? Math.abs(m) - 1 : met[k].equality ? 0 : -m));
+    const wrong = met.map(({ range }, k) => Math.max(range[0] - found.multipliers[k], found.multipliers[k] - range[1]));
     const worst = Math.max(0, ...wrong);
     if (worst <= 1e-9) return checked(at, start, y, found.y, indices, norm);
-    met = met.filter((_, k) => wrong[k] < worst);
+    const k = wrong.indexOf(worst);
+    if (met[k].kink !== undefined) signs[met[k].kink] = Math.sign(found.multipliers[k]);
+    all = all.filter((one) => one !== met[k]);
   }
   return null;
 }
@@ -66,28 +70,34 @@ function checked(at, start, before, y, indices, norm) {
   return { y, value };
 }
 
-// What may be met with equality at y: outputs that do not move (in l1), bounds, rows.
+// What may be met with equality at y: outputs that do not move (in l1), bounds, rows; each with the
+// range of its multiplier where y is optimal.
 function metAt(at, start, y, indices, norm) {
-  const near = NEAR * sizeOf(y), unitRow = (j, sign) => Array.from(unit(at.d, j), (v) => sign * v);
-  const found = [];
-  const line = (a, b, more = {}) => ({ at: (z) => ({ value: dot(a, z) - b, slope: a }), bend: null, ...more });
+  const near = NEAR * sizeOf(y), found = [];
+  const line = (a, b, range, more = {}) => ({ at: (z) => ({ value: dot(a, z) - b, slope: a }), bend: null, range, ...more });
   y.forEach((v, j) => {
-    if (norm === "l1" && Math.abs(v - start[j]) <= near) found.push(line(unitRow(j, 1), start[j], { kink: true }));
-    if (v >= at.high[j] - near) found.push(line(unitRow(j, 1), at.high[j]));
-    if (v <= at.low[j] + near) found.push(line(unitRow(j, -1), -at.low[j]));
+    const a = [...unit(at.d, j)], top = v >= at.high[j] - near, bottom = v <= at.low[j] + near;
+    const ends = [bottom ? -Infinity : 0, top ? Infinity : 0];
+    // An output that stays at a bound is both.
+    if (norm === "l1" && Math.abs(v - start[j]) <= near) {
+      const both = [start[j] === at.low[j] ? -Infinity : -1, start[j] === at.high[j] ? Infinity : 1];
+      found.push(line(a, start[j], both, { kink: j }));
+    }
+    if (top || bottom) found.push(line(a, top ? at.high[j] : at.low[j], ends));
   });
   for (const index of indices) {
     const row = at.rows[index];
     const one = row.curves.length
-      ? { at: (z) => tangentAt(at, row, z), bend: (z) => bendAt(at, row, z) }
-      : line([...row.a], row.b, { equality: row.equality });
+      ? { at: (z) => tangentAt(at, row, z), bend: (z) => bendAt(at, row, z), range: [0, Infinity] }
+      : line([...row.a], row.b, [row.equality ? -Infinity : 0, Infinity]);
     const { value, slope } = one.at(y);
     if (Math.abs(value) <= near * Math.hypot(...slope)) found.push(one);
   }
   return found;
 }
 
-function independent(at, y, all) {
+// Those of which none depends on those before it.
+function independent(y, all) {
   const basis = [];
   return all.filter((one) => {
     const { slope } = one.at(y), size = Math.hypot(...slope);
@@ -100,18 +110,17 @@ function independent(at, y, all) {
 }
 
 // Newton's method for: slope of the distance + multipliers * slopes of what is met = 0.
-function stationary(at, start, from, met, norm) {
-  const d = at.d, n = d + met.length;
+// `pull` towards the point of the step before leaves the solution what it is, and chooses one of many.
+function stationary({ at, start, norm, met, signs }, from, pull) {
+  const d = at.d, n = d + met.length, stay = new Set(met.map(({ kink }) => kink));
   let y = [...from], multipliers = null;
-  const kinks = new Set(met.filter(({ kink }) => kink).map((one) => one.at(y).slope.indexOf(1)));
-  const signs = y.map((v, j) => (kinks.has(j) ? 0 : Math.sign(v - start[j])));
   for (let step = 0; step < 40; step++) {
     const tangents = met.map((one) => one.at(y));
     if (tangents.includes(null)) return null;
     const rows = Array.from({ length: n }, () => new Float64Array(n + 1));
     for (let j = 0; j < d; j++) {
-      rows[j][j] = norm === "l2" || multipliers === null ? 2 : 0;
-      rows[j][n] = norm === "l2" ? -2 * (y[j] - start[j]) : -signs[j];
+      rows[j][j] = norm === "l2" || multipliers === null ? 2 : pull;
+      rows[j][n] = norm === "l2" ? -2 * (y[j] - start[j]) : stay.has(j) ? 0 : -signs[j];
     }
     met.forEach(({ bend }, k) => {
       const { value, slope } = tangents[k];

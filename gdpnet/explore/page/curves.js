@@ -98,12 +98,27 @@ function windowsOf(at, row) {
   return row.windows;
 }
 
+// Whether a curve falls ever steeper towards 0: there its tangents cut next to nothing off.
+function isSteep({ shape, exponent }) {
+  return shape === "log" || (shape === "power" && exponent < 1);
+}
+
+// The least argument of a steep curve at which its row holds, all else in it being as it is at y.
+function restored(at, row, curve, y) {
+  const others = row.curves.filter((other) => other !== curve);
+  const level = -excessOf(at, { ...row, curves: others }, y) / curve.weight, p = curve.exponent;
+  if (curve.shape === "log") return Math.exp(-level);
+  if (p < 0) return level > 0 ? level ** (1 / p) : 0;
+  return level < 0 ? (-level) ** (1 / p) : 0;
+}
+
 // A linear function that is nowhere above the row's left minus right side: its value at y and its
 // slope. Null where the row holds nowhere.
 function tangentAt(at, row, y) {
   const windows = windowsOf(at, row);
   if (windows === null) return null;
-  const slope = [...row.a];
+  const slope = [...row.a], all = row.curves.filter(isSteep);
+  const steep = all.length === 1 ? row.curves.indexOf(all[0]) : -1;
   let value = dot(row.a, y) - row.b;
   row.curves.forEach((curve, k) => {
     const ts = argumentsOf(at, curve, y);
@@ -117,7 +132,8 @@ function tangentAt(at, row, y) {
       slopes = ts.map((t) => (size > 0 ? t / size : 0));
     } else {
       const [valueOf, slopeOf] = SHAPES[curve.shape](curve.exponent);
-      const t = Math.min(Math.max(ts[0], windows[k][0]), windows[k][1]);
+      const least = k === steep ? Math.max(windows[k][0], restored(at, row, curve, y)) : windows[k][0];
+      const t = Math.min(Math.max(ts[0], least), windows[k][1]);
       slopes = [slopeOf(t)];
       value += curve.weight * (valueOf(t) + slopes[0] * (ts[0] - t));
     }

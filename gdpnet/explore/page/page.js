@@ -34,7 +34,15 @@ function exactOnly() {
 
 // ---- what is shown -------------------------------------------------------------------------
 
-const kept = new Map(); // outlines, which do not depend on the prediction
+const kept = new Map(); // outlines and curves, which do not depend on the prediction
+
+function keeping(key, make) {
+  if (!kept.has(key)) {
+    if (kept.size > 200) kept.clear();
+    kept.set(key, make());
+  }
+  return kept.get(key);
+}
 
 function compute() {
   const at = new RulesAt(MODEL, state.x, state.off);
@@ -52,18 +60,17 @@ function compute() {
     if (CURVED.length) return { at, answer, fixed, region, outline: HULL ? hullOf(region.flat()) : [] };
     const clusters = at.clusters(state.relaxation, state.merged);
     const key = JSON.stringify([state.x, clusters, state.pair, fixed]);
-    if (!kept.has(key)) {
-      if (kept.size > 200) kept.clear();
-      kept.set(key, outlineOf(at, clusters, state.pair, fixed));
-    }
-    return { at, answer, fixed, region, outline: kept.get(key) };
+    const outline = keeping(key, () => outlineOf(at, clusters, state.pair, fixed));
+    return { at, answer, fixed, region, outline };
   } catch (error) {
     return { at, error: `This is too large for the page: ${error.message}. Switch rules off.` };
   }
 }
 
 function regionOf(at, on, fixed) {
-  return CURVED.length ? roundedPieces(at, on, fixed) : piecesOf(at, on, fixed);
+  if (!CURVED.length) return piecesOf(at, on, fixed);
+  const key = JSON.stringify([state.x, on, fixed, LIFTED ? state.yhat : []]);
+  return keeping(key, () => roundedPieces(at, on, fixed));
 }
 
 function computeLifted(at) {

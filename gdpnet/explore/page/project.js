@@ -28,16 +28,16 @@ function project(at, yhat, relaxation, merged, norm = "l1") {
 // the nearest point of some rows.
 function nearestPoint(at, nearest) {
   let best = null, nodes = 0;
-  const visit = (rows) => {
+  const visit = (rows, decided) => {
     if (++nodes > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes`);
     const found = nearest(rows);
     if (found === null || (best !== null && found.value >= best.value - 1e-12)) return;
     const strict = (r) => at.violation(r, found.y) > 1e-8;
-    const rule = at.active.findIndex((on, r) => on && strict(r));
+    const rule = at.active.findIndex((on, r) => on && !decided.includes(r) && strict(r));
     if (rule < 0) best = found;
-    else for (const term of at.terms[rule]) visit([...rows, ...term]);
+    else for (const term of at.terms[rule]) visit([...rows, ...term], [...decided, rule]);
   };
-  visit(at.globals);
+  visit(at.globals, []);
   return best;
 }
 
