@@ -192,7 +192,10 @@ def test_one_output(opened: Callable[..., Page]) -> None:
     assert page.run("compute().answer.y") == pytest.approx([np.log(0.5)], abs=1e-9)
     ends = page.run("compute().region.map((p) => p.map(([u]) => u))")
     found = sorted((min(piece), max(piece)) for piece in ends)
-    assert found == [pytest.approx((-4.0, np.log(0.5)), abs=2e-3), pytest.approx((2.5, 3.5), abs=2e-3)]
+    assert found == [
+        pytest.approx((-4.0, np.log(0.5)), abs=2e-3),
+        pytest.approx((2.5, 3.5), abs=2e-3),
+    ]
     assert page.errors == []
 
 
