@@ -23,7 +23,7 @@ from gdpnet.testing import CONVEX, Problem, random_convex_model
 from tests.explore._chromium import Page
 from tests.explore.test_agreement import in_page
 
-# Sets without interior: there a row that holds within 1e-9 leaves the point open by the root of that.
+# Sets without interior: a row that holds within 1e-9 leaves the point open by the root of that.
 THIN = ("single_point", "touching_discs", "flat")
 REFUSED = ("beside_a_segment", "discs_with_logic", "whole_numbers_in_a_disc")
 SHOWN = [problem for problem in CONVEX if problem.name not in REFUSED]
