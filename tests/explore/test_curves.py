@@ -91,7 +91,7 @@ def test_answers_are_those_of_gdpnet(opened: Callable[..., Page], problem: Probl
         x = x.double().expand(len(yhat), -1)
         x = torch.cat([x, x[torch.arange(len(more)) % len(x)]])
     page = opened(CONVEX[0].rules())
-    tol = 2e-4 if problem.name in THIN else 1e-8
+    tol = 2e-4 if problem.name in THIN else 1e-9
     moved = check(page, rules, x, torch.cat([yhat, more]), tol)
     assert moved > 5 or problem.name == "disc_without_room"
 
@@ -106,7 +106,7 @@ def test_random_curves(opened: Callable[..., Page], d: int) -> None:
         m = random_convex_model(rng, d, thin=0.0)
         rules = RuleModel(m, outputs=[m.y])
         shapes |= {curve.shape for row in rules.data.rows for curve in row.curves}
-        moved += check(page, rules, None, around(rules, rng, 8), 1e-8)
+        moved += check(page, rules, None, around(rules, rng, 8), 1e-9)
     assert moved > 60
     assert len(shapes) > (2 if d == 1 else 3)
 
