@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from gdpnet.errors import InputError
@@ -43,6 +44,7 @@ def model_of(
                 "terms": [[column, _coefficient(a)] for column, a in row.terms],
                 "bound": _coefficient(row.bound),
                 "equality": row.equality,
+                **({"curves": [asdict(curve) for curve in row.curves]} if row.curves else {}),
             }
             for row in data.rows
         ],
@@ -65,7 +67,6 @@ def refuse_unsupported(data: RuleData) -> None:
         (auxiliaries, "variables that are no outputs"),
         (whole, "whole numbers"),
         (tied, "logic over indicators"),
-        ([data.rows[i].name for i in data.curved], "rows that are not linear"),
         (inner, "Python functions as conditions of nested rules"),
     ):
         if names:

@@ -17,7 +17,18 @@ from gdpnet.ir.batch import as_batch
 from gdpnet.model import RuleModel
 
 # In the order in which the page reads them.
-_SCRIPTS = ("simplex", "rules", "polytope", "euclidean", "project", "shadow", "page")
+_SCRIPTS = (
+    "simplex",
+    "rules",
+    "curves",
+    "polytope",
+    "rounded",
+    "euclidean",
+    "bent",
+    "project",
+    "shadow",
+    "page",
+)
 
 
 def explorer_page(
@@ -30,8 +41,10 @@ def explorer_page(
 
     The page computes everything by itself: regions as exact polygons, projections by branch and
     bound (DNF) or by the lifted linear program (CNF and partial DNF). The norm is switched there,
-    too: in the Euclidean one the exact answer alone is shown. A condition that is a Python
-    function cannot be computed there; its rule is switched by hand, and the page says so.
+    too: in the Euclidean one the exact answer alone is shown, and in both where rows are not
+    linear. Their regions have curved sides; the nearest point is computed with the curves
+    themselves, by tangents and Newton's method. A condition that is a Python function cannot be
+    computed there; its rule is switched by hand, and the page says so.
 
     Args:
         rules: the rules, with 1 to 6 bounded outputs; no auxiliaries, whole numbers or logic. One

@@ -36,7 +36,7 @@ def opened(page: Page, tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def in_order(corners: list[list[float]]) -> np.ndarray:
     """Corners that the page lists around a polygon, without those that lie on a side."""
-    return without_flat([np.array(c) for c in corners])
+    return without_flat([np.array(c, dtype=float) for c in corners])
 
 
 def in_page(page: Page, rules: RuleModel, cases: list[dict[str, Any]], x: Any = ()) -> list[Any]:

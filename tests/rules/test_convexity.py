@@ -17,7 +17,6 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
 from gdpnet.errors import RuleError
-from gdpnet.explore._model import refuse_unsupported
 from gdpnet.ir.data import Role, Shape
 from gdpnet.testing import CONVEX, PROBLEMS, Problem, random_convex_model
 from tests.rules import test_pyomo_models as pyomo_models
@@ -477,8 +476,6 @@ def test_what_knows_linear_rows_alone_says_so() -> None:
     for solver in ("milp", "extended", "highs"):
         with pytest.raises(RuleError, match=r"linear rows only; Constraint 'discs_disj"):
             gdpnet.project(rules, yhat, solver=solver)
-    with pytest.raises(gdpnet.errors.InputError, match="rows that are not linear"):
-        refuse_unsupported(rules.data)
 
 
 def test_penalty() -> None:

@@ -3,6 +3,10 @@
 const NAMES = { cnf: "CNF", pdnf: "partial DNF", dnf: "DNF" };
 const NORMS = { l1: "l1, the sum of moves", l2: "l2, Euclidean" };
 const LEFT_OUT = "With l2 the page computes the exact answer, the DNF's. CNF and partial DNF are left out: their programs are conic, and this page solves linear ones.";
+// Rows that are not linear have names, and no programs of relaxations in this page.
+const CURVED = [...new Set(MODEL.rows.filter((row) => row.curves).map((row) => row.name))];
+const CURVED_OUT = `Some rows are not linear (${CURVED.slice(0, 8).join(", ")}${CURVED.length > 8 ? ", ..." : ""}). The page computes the exact answer, the DNF's, in both norms. CNF and partial DNF are left out: their programs are conic, and this page solves linear ones.`;
+const HULL = CURVED.length === 0 || MODEL.outputs.length < 3; // whether an outline is drawn
 const GLOBALLY = "what has to hold always";
 // With one output the picture is the lifted one: the output, and its distance as a second axis.
 const LIFTED = MODEL.outputs.length === 1;
@@ -23,9 +27,22 @@ function distanceAxis({ name, low, high }) {
   return { name: `eta, at least |${name} - prediction|`, low: 0, high: high - low };
 }
 
+// Whether relaxations are left out.
+function exactOnly() {
+  return state.norm === "l2" || CURVED.length > 0;
+}
+
 // ---- what is shown -------------------------------------------------------------------------
 
-const kept = new Map(); // outlines, which do not depend on the prediction
+const kept = new Map(); // outlines and curves, which do not depend on the prediction
+
+function keeping(key, make) {
+  if (!kept.has(key)) {
+    if (kept.size > 200) kept.clear();
+    kept.set(key, make());
+  }
+  return kept.get(key);
+}
 
 function compute() {
   const at = new RulesAt(MODEL, state.x, state.off);
@@ -39,17 +56,21 @@ function compute() {
     }
     const on = at.active.flatMap((active, r) => (active ? [r] : []));
     const order = state.pair[0] < state.pair[1] ? [0, 1] : [1, 0];
-    const region = piecesOf(at, on, fixed).map((piece) => around(piece.map((y) => order.map((k) => y[k]))));
+    const region = regionOf(at, on, fixed).map((piece) => around(piece.map((y) => order.map((k) => y[k]))));
+    if (CURVED.length) return { at, answer, fixed, region, outline: HULL ? hullOf(region.flat()) : [] };
     const clusters = at.clusters(state.relaxation, state.merged);
     const key = JSON.stringify([state.x, clusters, state.pair, fixed]);
-    if (!kept.has(key)) {
-      if (kept.size > 200) kept.clear();
-      kept.set(key, outlineOf(at, clusters, state.pair, fixed));
-    }
-    return { at, answer, fixed, region, outline: kept.get(key) };
+    const outline = keeping(key, () => outlineOf(at, clusters, state.pair, fixed));
+    return { at, answer, fixed, region, outline };
   } catch (error) {
     return { at, error: `This is too large for the page: ${error.message}. Switch rules off.` };
   }
+}
+
+function regionOf(at, on, fixed) {
+  if (!CURVED.length) return piecesOf(at, on, fixed);
+  const key = JSON.stringify([state.x, on, fixed, LIFTED ? state.yhat : []]);
+  return keeping(key, () => roundedPieces(at, on, fixed));
 }
 
 function computeLifted(at) {
@@ -57,7 +78,8 @@ function computeLifted(at) {
   const lifted = liftedAt(at, start);
   const on = at.active.flatMap((active, r) => (active ? [r] : []));
   const clusters = at.clusters(state.relaxation, state.merged);
-  return { region: piecesOf(lifted, on).map(around), outline: outlineOf(lifted, clusters, [0, 1], {}) };
+  const region = regionOf(lifted, on, {}).map(around);
+  return { region, outline: CURVED.length ? hullOf(region.flat()) : outlineOf(lifted, clusters, [0, 1], {}) };
 }
 
 // ---- drawing -------------------------------------------------------------------------------
@@ -301,7 +323,7 @@ function tellLegend() {
   const icon = (child) => make("svg", { viewBox: "0 0 30 14", "aria-hidden": "true" }, child);
   const items = [
     [make("rect", { x: 1, y: 1, width: 28, height: 12, fill: "url(#hatch)", stroke: "#009e73" }), LIFTED ? "active rules hold, lifted" : "all active rules hold"],
-    [make("path", { d: "M1 7H29", class: state.relaxation, "stroke-width": 2.6 }), `${LIFTED ? "lifted hull" : "outline"} of ${NAMES[state.relaxation]}`],
+    ...(HULL ? [[make("path", { d: "M1 7H29", class: state.relaxation, "stroke-width": 2.6 }), `${LIFTED ? "lifted hull" : "outline"} of ${NAMES[state.relaxation]}`]] : []),
     [make("circle", { cx: 15, cy: 7, r: 6, fill: "#fff", stroke: "#1b1b1b", "stroke-width": 2 }), "prediction"],
     [make("circle", { cx: 15, cy: 7, r: 5, fill: "#1b1b1b" }), state.norm === "l2" ? "projection, nearest in l2" : "projection"],
     [make("path", { d: "M10 2L20 12M10 12L20 2", stroke: "#b34a00", "stroke-width": 3.4 }), "projection that breaks a rule"],
@@ -326,6 +348,8 @@ function buildControls() {
     field.addEventListener("change", () => { state.relaxation = value; changed(); });
     relaxation.append(make("label", {}, field, ` ${name}`));
   }
+  if (CURVED.length) relaxation.append(make("p", { id: "curved-out" }, CURVED_OUT));
+  if (!HULL) document.getElementById("note").textContent = "With rows that are not linear and more than two outputs the outline of the DNF is left out.";
   if (MODEL.outputs.length > 2) buildAxes();
   if (LIFTED) document.getElementById("note").textContent = "The outline is the lifted hull itself: the layer takes its lowest point.";
   buildOutputs();
@@ -414,10 +438,10 @@ function buildRules() {
 function tellControls({ at, answer }) {
   document.body.classList.toggle("merging", state.relaxation === "pdnf");
   for (const field of document.querySelectorAll("#norm input")) field.checked = field.value === state.norm;
-  document.getElementById("left-out").hidden = state.norm === "l1";
+  document.getElementById("left-out").hidden = state.norm === "l1" || CURVED.length > 0;
   for (const field of document.querySelectorAll("#relaxation input")) {
     field.checked = field.value === state.relaxation;
-    field.disabled = state.norm === "l2" && field.value !== "dnf";
+    field.disabled = exactOnly() && field.value !== "dnf";
   }
   document.querySelectorAll("#rules .on").forEach((field, r) => { field.checked = !state.off.has(r); });
   document.querySelectorAll("#rules .join").forEach((field, r) => { field.checked = state.merged.has(r); });
@@ -457,7 +481,7 @@ function writeAddress() {
 let writing = 0;
 
 function changed() {
-  if (state.norm === "l2") state.relaxation = "dnf";
+  if (exactOnly()) state.relaxation = "dnf";
   const shown = compute();
   drawPicture(shown);
   tellAnswer(shown);

@@ -58,6 +58,7 @@ function cutByRow(corners, row, index, first) {
 // All products of some rules that are not empty: their rows and their corners.
 //
 // Columns in `fixed` ({column: value}) are held there: then corners have the other columns only.
+// Corners are those of linear rows.
 function productsOf(at, rules, fixed = {}) {
   const free = at.low.flatMap((_, j) => (j in fixed ? [] : [j]));
   const first = 2 * free.length;
@@ -66,7 +67,7 @@ function productsOf(at, rules, fixed = {}) {
     b: b - Object.entries(fixed).reduce((sum, [j, value]) => sum + a[j] * value, 0),
     equality,
   }));
-  const by = (corners, indices) => indices.reduce(
+  const by = (corners, indices) => indices.filter((index) => !at.rows[index].curves.length).reduce(
     (left, index) => (left.length ? cutByRow(left, rows[index], index, first) : left), corners);
   const start = by(boxOf(free.map((j) => at.low[j]), free.map((j) => at.high[j])), at.globals);
   let found = start.length ? [{ rows: [], corners: start }] : [];

@@ -9,7 +9,7 @@ const MOST_ENTRIES = 1e6; // of a dense linear program, so that the page answers
 function project(at, yhat, relaxation, merged, norm = "l1") {
   if (at.satisfied(yhat)) return { y: [...yhat], value: 0, status: "satisfied" };
   if (norm === "l2") { // the exact answer alone: the relaxations are no linear programs
-    const nearest = nearestPoint(at, (rows) => nearestInSquare(at, yhat, rows));
+    const nearest = nearestPoint(at, (rows) => nearestIn(at, yhat, rows, norm));
     return nearest === null
       ? { y: [...yhat], value: Infinity, status: "conflict" }
       : { ...nearest, status: at.satisfied(nearest.y) ? "projected" : "relaxed" };
@@ -17,7 +17,7 @@ function project(at, yhat, relaxation, merged, norm = "l1") {
   const start = yhat.map((value, j) => Math.min(Math.max(value, at.low[j]), at.high[j]));
   const outside = yhat.reduce((sum, value, j) => sum + Math.abs(value - start[j]), 0);
   const found = relaxation === "dnf"
-    ? nearestPoint(at, (rows) => nearestInRows(at, start, rows))
+    ? nearestPoint(at, (rows) => nearestIn(at, start, rows, norm))
     : nearestOfHulls(at, start, at.clusters(relaxation, merged));
   if (found === null) return { y: [...yhat], value: Infinity, status: "conflict" };
   const status = at.satisfied(found.y) ? "projected" : "relaxed";
@@ -28,28 +28,33 @@ function project(at, yhat, relaxation, merged, norm = "l1") {
 // the nearest point of some rows.
 function nearestPoint(at, nearest) {
   let best = null, nodes = 0;
-  const visit = (rows) => {
+  const visit = (rows, decided) => {
     if (++nodes > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes`);
     const found = nearest(rows);
     if (found === null || (best !== null && found.value >= best.value - 1e-12)) return;
     const strict = (r) => at.violation(r, found.y) > 1e-8;
-    const rule = at.active.findIndex((on, r) => on && strict(r));
+    const rule = at.active.findIndex((on, r) => on && !decided.includes(r) && strict(r));
     if (rule < 0) best = found;
-    else for (const term of at.terms[rule]) visit([...rows, ...term]);
+    else for (const term of at.terms[rule]) visit([...rows, ...term], [...decided, rule]);
   };
-  visit(at.globals);
+  visit(at.globals, []);
   return best;
 }
 
-// y = start + p - q within bounds and rows.
-function nearestInRows(at, start, indices) {
+function nearestIn(at, start, indices, norm) {
+  const linear = norm === "l2" ? nearestInSquare : nearestInRows;
+  return nearestBent(at, start, indices, norm, (...rows) => linear(at, ...rows));
+}
+
+// y = start + p - q within bounds, linear rows and cuts.
+function nearestInRows(at, start, indices, cuts) {
   const d = at.d, rows = [];
   for (let j = 0; j < d; j++) {
     rows.push({ a: unit(2 * d, j), b: at.high[j] - start[j] });
     rows.push({ a: unit(2 * d, d + j), b: start[j] - at.low[j] });
   }
-  for (const index of indices) {
-    for (const { a, b } of sides(at.rows[index])) {
+  for (const row of [...indices.map((index) => at.rows[index]), ...cuts]) {
+    for (const { a, b } of sides(row)) {
       rows.push({ a: [...a, ...a.map((v) => -v)], b: b - dot(a, start) });
     }
   }
@@ -60,12 +65,12 @@ function nearestInRows(at, start, indices) {
 }
 
 // The same in the Euclidean norm; the prediction is not brought into the bounds first.
-function nearestInSquare(at, yhat, indices) {
+function nearestInSquare(at, yhat, indices, cuts) {
   const rows = at.low.flatMap((low, j) => [
     { a: unit(at.d, j), b: at.high[j] },
     { a: unit(at.d, j).map((v) => -v), b: -low },
   ]);
-  for (const index of indices) rows.push(...sides(at.rows[index]));
+  for (const row of [...indices.map((index) => at.rows[index]), ...cuts]) rows.push(...sides(row));
   return nearestInPolytope(yhat, rows);
 }
 

@@ -53,7 +53,7 @@ class RulesAt {
     for (const [column, value] of row.terms) a[column] += coefficient(value, x);
     const b = coefficient(row.bound, x);
     const scale = Math.max(1, Math.abs(b), ...a.map(Math.abs));
-    return { a, b, equality: row.equality, scale };
+    return { a, b, equality: row.equality, scale, curves: row.curves ?? [] };
   }
 
   // Every way to satisfy a rule: rows of a disjunct with a choice in all that is nested in it.
@@ -67,8 +67,8 @@ class RulesAt {
   }
 
   residual(index, y) {
-    const { a, b, equality, scale } = this.rows[index];
-    const excess = dot(a, y) - b;
+    const { equality, scale } = this.rows[index];
+    const excess = excessOf(this, this.rows[index], y);
     return Math.max(equality ? Math.abs(excess) : excess, 0) / scale;
   }
 

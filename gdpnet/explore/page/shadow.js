@@ -22,8 +22,8 @@ function outlineOf(at, clusters, pair, fixed) {
 
 // Rules about one output y in the plane (y, eta) with eta >= |y - start|: the lifted set.
 function liftedAt(at, start) {
-  const rows = at.rows.map(({ a, b, equality }) => ({ a: [a[0], 0], b, equality }));
-  const epigraph = [{ a: [1, -1], b: start, equality: false }, { a: [-1, -1], b: -start, equality: false }];
+  const rows = at.rows.map((row) => ({ ...row, a: [row.a[0], 0], windows: undefined }));
+  const epigraph = [{ a: [1, -1], b: start }, { a: [-1, -1], b: -start }].map((row) => ({ ...row, equality: false, scale: 1, curves: [] }));
   return {
     d: 2,
     low: [at.low[0], 0],
