@@ -2,7 +2,8 @@
 
 | module | what is in it |
 |---|---|
-| `basic_steps`, `alternatives`, `propositions`, `ranges` | `gdpnet.basic_steps`: merged rules; ranges of Params |
+| `basic_steps`, `alternatives`, `propositions` | `gdpnet.basic_steps`: merged rules |
+| `ranges` | ranges of Params, of which transformations take account |
 | `feasibility` | which products are empty |
 | `lift`, `components` | `gdpnet.lift_projection`: distance and globals in every disjunct |
 | `hull`, `curves`, `symbolic` | `gdpnet.hull`: Params stay symbolic, squares become cones |
