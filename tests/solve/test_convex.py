@@ -308,9 +308,24 @@ def test_refusals_tell_what_can_be_had_instead() -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y])
     with pytest.raises(RuleError, match="Use gradient='vertex', or write linear rows"):
         gdpnet.project(rules, [[0.0, 0.0]], gradient="qp")
-    with pytest.raises(RuleError, match=r"not linear\. Write linear rows"):
-        gdpnet.proof.certify(rules, [0.0, 0.0])
     with pytest.raises(gdpnet.errors.ConflictError, match=r"predictions through\.$"):
         gdpnet.project(rules, [[0.0, 0.0]], on_conflict="raise")  # 'nearest' would be refused
     with pytest.raises(InputError, match="norm: expected one of 'l1', 'l2', got 'l3'"):
         gdpnet.plot.plot_region(rules, norm="l3")
+
+
+@pytest.mark.parametrize("shape", ["log", "root"])
+def test_outside_a_domain_one_sample_spoils_no_other(shape: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(-3, 3))
+    m.s = pyo.Var(bounds=(-3, 3))
+    inner = m.y + 0.3 * m.s
+    m.curve = pyo.Constraint(expr=pyo.log(inner) >= 0.3 if shape == "log" else inner**0.3 >= 0.7)
+    m.line = pyo.Constraint(expr=m.s <= 0.37 * m.y + 0.1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    y = torch.tensor([[-1.234], [2.0], [-0.8]], dtype=torch.float64)
+    violation = rules.global_violation(y)
+    assert violation.isfinite().all()
+    assert violation[0] > violation[2] > 0.0  # farther outside
+    assert violation[1] == 0.0
+    assert rules.satisfied(y).tolist() == [False, True, False]
