@@ -213,7 +213,7 @@ def test_the_bank(problem: Problem, norm: str) -> None:
 
 def test_random_rules() -> None:
     tried = 0
-    for seed in range(150):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         rules = random_rules(rng)
         if not comparable(rules) or relaxable(rules).logic.same:
@@ -225,7 +225,7 @@ def test_random_rules() -> None:
 
         for kind in ("cnf", "dnf", Plan((rules.names[:2],))):
             tried += assert_equal(rules, chain, kind, None, yhat)
-    assert tried >= 60
+    assert tried >= 24
 
 
 def test_matrices_read_once_serve_for_all_inputs_and_predictions() -> None:
