@@ -24,8 +24,8 @@ _ROUNDS = 200
 # Beside the end of a domain there is no slope: tangents are taken so far inside, the first that
 # cuts off the point.
 _INSIDE = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
-# Of what is outside of a domain no tangent is steep enough; beyond this solvers fail.
-_OUTSIDE = 1e-6
+# Of what is outside of a domain no tangent is steep enough; beyond this slope solvers fail.
+_STEEPEST = 2e7
 
 By = Callable[[DisjunctiveProgram], DisjunctiveAnswer]
 
@@ -185,10 +185,16 @@ def _tangent(line: _Line, sample: RulesAtSample, point: np.ndarray, inside: floa
 def _moved_inside(curve: Curve, t: np.ndarray, inside: float) -> np.ndarray:
     """Arguments at which a curve has a slope."""
     if curve.shape is Shape.LOG or (curve.shape is Shape.POWER and curve.exponent < 1.0):
-        return np.where(t < 0.0, max(inside, _OUTSIDE), np.maximum(t, inside))
+        return np.where(t < 0.0, max(inside, _steepest_at(curve)), np.maximum(t, inside))
     if curve.shape is Shape.POWER and curve.exponent % 2.0 != 0.0:
         return np.maximum(t, 0.0)
     return np.minimum(t, 300.0) if curve.shape is Shape.EXP else t
+
+
+def _steepest_at(curve: Curve) -> float:
+    """Where a curve that is steeper the nearer it is to 0 has the largest slope allowed."""
+    power = 0.0 if curve.shape is Shape.LOG else curve.exponent
+    return float((_STEEPEST / (abs(power) or 1.0)) ** (1.0 / (power - 1.0)))
 
 
 def _value(curve: Curve, t: np.ndarray) -> tuple[float, np.ndarray]:
