@@ -52,7 +52,7 @@ Rows rows_of(const gdpnet_problem& given) {
         double most = 0.0;
         for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e) most = std::max(most, std::abs(rows.coefficient[e]));
         rows.largest.push_back(most);
-        rows.scale.push_back(most > 0.0 ? std::ldexp(1.0, -std::ilogb(most)) : 1.0);
+        rows.scale.push_back(scale_of(most));
         for (Index e = rows.start[i]; e < rows.start[i + 1]; ++e) rows.coefficient[e] *= rows.scale[i];
     }
     return rows;

@@ -38,4 +38,16 @@ void Rows::add_cuts() {
     curves.place.resize(all, -1);
 }
 
+void mark_enforced(const Rows& rows, const Logic& logic, Vector<const std::int8_t> assignment, Flags& marks) {
+    std::fill(marks.begin(), marks.end(), std::uint8_t(0));
+    for (Index i : rows.global_rows) marks[i] = 1;
+    for (Index k = 0; k < logic.booleans(); ++k) {
+        if (assignment[k] == 1) {
+            for (Index e = logic.true_start[k]; e < logic.true_start[k + 1]; ++e) marks[logic.true_row[e]] = 1;
+        } else if (assignment[k] == -1 && logic.tied[k]) {
+            for (Index e = logic.false_start[k]; e < logic.false_start[k + 1]; ++e) marks[logic.false_row[e]] = 1;
+        }
+    }
+}
+
 }  // namespace gdpnet

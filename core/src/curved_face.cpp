@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gdpnet/face.hpp"
 #include "gdpnet/vertex.hpp"
 
 namespace gdpnet {
@@ -31,7 +32,7 @@ void CurvedFace::vjp(const Given& given, Vector<const std::int8_t> assignment, V
     const Index n = rows_.columns(), outputs = rows_.outputs;
     sample_.load(given.varying, given.bound);
     sort_columns(given, z);
-    mark_enforced(assignment);
+    mark_enforced(rows_, logic_, assignment, enforced_);
     collect_tight(given, z);
     find_multipliers(given, z);
     if (!solve(z, gradient)) return;  // nothing is known: no gradient
@@ -64,18 +65,6 @@ void CurvedFace::sort_columns(const Given& given, Vector<const double> z) {
         second_[j] = kinks_ ? 0.0 : weight > 0.0 ? weight : kAuxiliaryWeight;
         metric_[j] = kinks_ ? 1.0 : 1.0 / second_[j];
         position_[j] = free_[j] ? free_count_++ : -1;
-    }
-}
-
-void CurvedFace::mark_enforced(Vector<const std::int8_t> assignment) {
-    std::fill(enforced_.begin(), enforced_.end(), std::uint8_t(0));
-    for (Index i : rows_.global_rows) enforced_[i] = 1;
-    for (Index k = 0; k < logic_.booleans(); ++k) {
-        if (assignment[k] == 1) {
-            for (Index e = logic_.true_start[k]; e < logic_.true_start[k + 1]; ++e) enforced_[logic_.true_row[e]] = 1;
-        } else if (assignment[k] == -1 && logic_.tied[k]) {
-            for (Index e = logic_.false_start[k]; e < logic_.false_start[k + 1]; ++e) enforced_[logic_.false_row[e]] = 1;
-        }
     }
 }
 
@@ -116,7 +105,7 @@ void CurvedFace::collect_tight(const Given& given, Vector<const double> z) {
 void CurvedFace::add_tight(Index i, Index c, Vector<const double> z) {
     const Index n = rows_.columns();
     if (count_ >= free_count_) return;
-    const Vector<double> line = line_[count_], own = basis_[count_];
+    const Vector<double> line = line_[count_];
     if (c >= 0) {
         curved_.gradient(sample_, c, z.data(), line);
     } else {
@@ -124,23 +113,8 @@ void CurvedFace::add_tight(Index i, Index c, Vector<const double> z) {
         for (Slot e = sample_.row[i].first; e < sample_.row[i].last; ++e)
             line[sample_.entry[e].column] += sample_.entry[e].coefficient / sample_.scale[i];
     }
-    double before = 0.0, after = 0.0;
-    for (Index j = 0; j < n; ++j) {
-        own[j] = free_[j] ? line[j] : 0.0;
-        before += own[j] * own[j] * metric_[j];
-    }
-    for (Index t = 0; t < count_; ++t) {
-        const Vector<double> other = basis_[t];
-        double share = 0.0;
-        for (Index j = 0; j < n; ++j) share += own[j] * other[j] * metric_[j];
-        triangle_(count_, t) = share;
-        for (Index j = 0; j < n; ++j) own[j] -= share * other[j];
-    }
-    for (Index j = 0; j < n; ++j) after += own[j] * own[j] * metric_[j];
-    if (after <= kDependentTight * before || before == 0.0) return;
-    const double length = std::sqrt(after);
-    triangle_(count_, count_) = length;
-    for (Index j = 0; j < n; ++j) own[j] /= length;
+    for (Index j = 0; j < n; ++j) basis_(count_, j) = free_[j] ? line[j] : 0.0;
+    if (!make_orthonormal(basis_, triangle_, count_, metric_)) return;
     tight_[count_] = i;
     place_[count_++] = c;
 }

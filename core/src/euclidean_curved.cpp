@@ -248,7 +248,6 @@ bool EuclideanNode::install() {
 
 // As for a row, of the cut at z.
 Gain EuclideanNode::look_ahead_curved(Index i) const {
-    Gain found;
     std::vector<double>& slope = cuts_.scratch();
     const double right = cuts_.curved.cut(sample_, rows.curves.place[i], units.z.data(), slope);
     double needed = -right, largest = 0.0;
@@ -259,25 +258,13 @@ Gain EuclideanNode::look_ahead_curved(Index i) const {
     }
     const double forgiven = kAccepted * std::max(1.0, std::abs(right)) / std::max(largest, 1e-300);
     needed /= std::max(largest, 1e-300);
-    double over = needed, square = 0.0, reach = 0.0;
+    Push push{needed};
     for (Index j = 0; j < q.n; ++j) {
         const double a = slope[j] / std::max(largest, 1e-300);
         slope[j] = 0.0;
-        if (a == 0.0) continue;
-        const double room = a > 0.0 ? q.x[j] - q.lower[j] : q.upper[j] - q.x[j];
-        if (!(room > 0.0)) continue;
-        reach += std::abs(a) * room;
-        if (q.costly[j]) {
-            square += a * a;
-            found.up |= std::uint64_t(1) << (j & 63);
-        } else {
-            over -= std::abs(a) * room;
-        }
+        add_push(push, j, a);
     }
-    found.down = found.up;
-    if (!(over > forgiven)) return Gain();
-    found.gain = needed - reach > forgiven ? kInfinity : 0.5 * over * over / square;
-    return found;
+    return push.gain(needed, forgiven);
 }
 
 }  // namespace gdpnet

@@ -220,26 +220,9 @@ Gain EuclideanNode::look_ahead(Index i) const {
     const double sign = over < 0.0 ? -1.0 : 1.0;  // negative only matters for equalities
     if (q.equality[i]) over = std::abs(over);
     if (!(over > q.forgiven[i])) return found;
-    const double needed = over;
-    double square = 0.0, reach = 0.0;
-    for (Index e = q.start[i]; e < q.start[i + 1]; ++e) {
-        const Index j = q.column[e];
-        const double a = sign * q.coefficient[e];
-        if (a == 0.0) continue;
-        const double room = a > 0.0 ? q.x[j] - q.lower[j] : q.upper[j] - q.x[j];
-        if (!(room > 0.0)) continue;
-        reach += std::abs(a) * room;
-        if (q.costly[j]) {
-            square += a * a;
-            found.up |= std::uint64_t(1) << (j & 63);
-        } else {
-            over -= std::abs(a) * room;
-        }
-    }
-    found.down = found.up;
-    if (!(over > q.forgiven[i])) return Gain();
-    found.gain = needed - reach > q.forgiven[i] ? kInfinity : 0.5 * over * over / square;
-    return found;
+    Push push{over};
+    for (Index e = q.start[i]; e < q.start[i + 1]; ++e) add_push(push, q.column[e], sign * q.coefficient[e]);
+    return push.gain(over, q.forgiven[i]);
 }
 
 bool EuclideanNode::verify() const {

@@ -7,6 +7,26 @@
 
 namespace gdpnet {
 
+bool make_orthonormal(Table<double>& basis, Table<double>& triangle, Index count, Vector<const double> metric) {
+    const Index n = basis.width;
+    const Vector<double> own = basis[count];
+    double before = 0.0, after = 0.0;
+    for (Index j = 0; j < n; ++j) before += own[j] * own[j] * metric[j];
+    for (Index t = 0; t < count; ++t) {
+        const Vector<double> other = basis[t];
+        double share = 0.0;
+        for (Index j = 0; j < n; ++j) share += own[j] * other[j] * metric[j];
+        triangle(count, t) = share;
+        for (Index j = 0; j < n; ++j) own[j] -= share * other[j];
+    }
+    for (Index j = 0; j < n; ++j) after += own[j] * own[j] * metric[j];
+    if (after <= kDependentTight * before || before == 0.0) return false;
+    const double length = std::sqrt(after);
+    triangle(count, count) = length;
+    for (Index j = 0; j < n; ++j) own[j] /= length;
+    return true;
+}
+
 Face::Face(const Component& component, bool kinks)
     : rows_(component.rows), logic_(component.logic), kinks_(kinks), enforced_(component.rows.equality.size()) {
     const Index n = rows_.columns();
@@ -29,7 +49,7 @@ void Face::vjp(const Given& given, Vector<const std::int8_t> assignment, Vector<
         free_[j] = !(follows_[j] || at_bound || rows_.integer[j]);
         inverse_[j] = 1.0 / (weight > 0.0 ? weight : kAuxiliaryWeight);
     }
-    mark_enforced(assignment);
+    mark_enforced(rows_, logic_, assignment, enforced_);
     collect_tight(given, z);
     // v = (A D^-1 A')^-1 A D^-1 g, and -l the same of D (y - yhat), with A = triangle basis.
     for (Index t = 0; t < count_; ++t) {
@@ -68,19 +88,6 @@ bool Face::rests_freely(Index j, const Given& given, Vector<const double> z) con
     return true;
 }
 
-// Which rows the chosen disjuncts and the globals ask for.
-void Face::mark_enforced(Vector<const std::int8_t> assignment) {
-    std::fill(enforced_.begin(), enforced_.end(), std::uint8_t(0));
-    for (Index i : rows_.global_rows) enforced_[i] = 1;
-    for (Index k = 0; k < logic_.booleans(); ++k) {
-        if (assignment[k] == 1) {
-            for (Index e = logic_.true_start[k]; e < logic_.true_start[k + 1]; ++e) enforced_[logic_.true_row[e]] = 1;
-        } else if (assignment[k] == -1 && logic_.tied[k]) {
-            for (Index e = logic_.false_start[k]; e < logic_.false_start[k + 1]; ++e) enforced_[logic_.false_row[e]] = 1;
-        }
-    }
-}
-
 // Coefficients of a row in the user's units, dense.
 void Face::read_row(const Given& given, Index i) {
     if (rows_.place[i] >= 0) {
@@ -106,26 +113,11 @@ void Face::collect_tight(const Given& given, Vector<const double> z) {
             largest = std::max(largest, std::abs(row_[j]));
         }
         if (std::abs(activity - given.bound[i]) > kTight * largest) continue;
-        double before = 0.0, after = 0.0;
-        const auto own = basis_[count_];
         for (Index j = 0; j < n; ++j) {
             dense_(count_, j) = row_[j];
-            own[j] = free_[j] ? row_[j] : 0.0;
-            before += own[j] * own[j] * inverse_[j];
+            basis_(count_, j) = free_[j] ? row_[j] : 0.0;
         }
-        for (Index t = 0; t < count_; ++t) {
-            const auto other = basis_[t];
-            double share = 0.0;
-            for (Index j = 0; j < n; ++j) share += own[j] * other[j] * inverse_[j];
-            triangle_(count_, t) = share;
-            for (Index j = 0; j < n; ++j) own[j] -= share * other[j];
-        }
-        for (Index j = 0; j < n; ++j) after += own[j] * own[j] * inverse_[j];
-        if (after <= kDependentTight * before || before == 0.0) continue;
-        const double length = std::sqrt(after);
-        triangle_(count_, count_) = length;
-        for (Index j = 0; j < n; ++j) own[j] /= length;
-        tight_[count_++] = i;
+        if (make_orthonormal(basis_, triangle_, count_, inverse_)) tight_[count_++] = i;
     }
 }
 

@@ -13,7 +13,7 @@ void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
         const Index i = rows.varying[v];
         double most = 0.0;
         for (Slot e = row[i].first; e < row[i].last; ++e) most = std::max(most, std::abs(varying(v, entry[e].column)));
-        const double factor = most > 0.0 ? std::ldexp(1.0, -std::ilogb(most)) : 1.0;
+        const double factor = scale_of(most);
         scale[i] = factor;
         largest[i] = most;
         for (Slot e = row[i].first; e < row[i].last; ++e) entry[e].coefficient = varying(v, entry[e].column) * factor;

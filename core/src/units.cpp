@@ -30,7 +30,7 @@ void Units::load_rows(const Quadratic& q, const Rows& rows, Matrix<const double>
         double largest = 0.0;
         for (Index e = q.start[i]; e < q.start[i + 1]; ++e)
             largest = std::max(largest, std::abs(varying(v, q.column[e])));
-        const double factor = largest > 0.0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+        const double factor = scale_of(largest);
         for (Index e = q.start[i]; e < q.start[i + 1]; ++e) coefficient[e] = varying(v, q.column[e]) * factor;
         rhs[i] = bound[i] * factor;
     }

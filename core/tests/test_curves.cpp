@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "models.hpp"
 
 #include <random>
 
@@ -9,40 +10,11 @@ using namespace gdpnet;
 
 namespace {
 
-using Row = std::vector<double>;
-
-// Rules given by disjuncts of rows, over a box; curves are added to the row that was added last.
-struct Model {
-    Component component;
-    std::vector<double> bound;
-
-    Model(Index n, double low, double high) {
-        Rows& rows = component.rows;
-        rows.outputs = n;
-        rows.lower.assign(n, low);
-        rows.upper.assign(n, high);
-        rows.integer.assign(n, 0);
-        rows.start = {0};
-        rows.plain = true;
-        rows.curves.start = {0};
-        Logic& logic = component.logic;
-        logic.clause_start = logic.true_start = logic.false_start = logic.guarded_start = {0};
-    }
-
-    Index add_row(const Row& a, double b) {
-        Rows& rows = component.rows;
-        double largest = 0.0;
-        for (double value : a) largest = std::max(largest, std::abs(value));
-        const double scale = largest > 0.0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
-        for (std::size_t j = 0; j < a.size(); ++j)
-            if (a[j] != 0.0) rows.column.push_back(Index(j)), rows.coefficient.push_back(a[j] * scale);
-        rows.start.push_back(Index(rows.column.size()));
-        rows.scale.push_back(scale);
-        rows.largest.push_back(largest);
-        rows.equality.push_back(0);
-        rows.place.push_back(-1);
-        bound.push_back(b);
-        return Index(bound.size()) - 1;
+// Rows over a box that may be curved; every column is an output.
+struct CurvedModel : Model {
+    CurvedModel(Index n, double low, double high) : Model(n, n, low, high) {
+        component.rows.plain = true;
+        component.rows.curves.start = {0};
     }
 
     // `a z + weight shape(T z - t) <= b`
@@ -55,20 +27,6 @@ struct Model {
         curves.row.push_back(add_row(a, b));
         curves.start.push_back(Index(curves.curve.size()));
         return curves.row.back();
-    }
-
-    void add_rule(const std::vector<std::vector<Index>>& disjuncts) {
-        Logic& logic = component.logic;
-        for (const auto& disjunct : disjuncts) {
-            logic.true_row.insert(logic.true_row.end(), disjunct.begin(), disjunct.end());
-            logic.true_start.push_back(Index(logic.true_row.size()));
-            logic.false_start.push_back(0);
-            logic.guarded_start.push_back(0);
-            logic.tied.push_back(0);
-            logic.clause_literal.push_back(Index(logic.tied.size()));
-        }
-        logic.clause_start.push_back(Index(logic.clause_literal.size()));
-        logic.clause_guard.push_back(-1);
     }
 
     Component finished() const {
@@ -87,7 +45,7 @@ struct Found {
 };
 
 template <class S>
-Found project(const Model& model, const std::vector<double>& yhat, std::vector<double> weights = {}) {
+Found project(const CurvedModel& model, const std::vector<double>& yhat, std::vector<double> weights = {}) {
     const Component component = model.finished();
     const Index n = component.rows.columns(), clauses = component.logic.clauses();
     if (weights.empty()) weights.assign(yhat.size(), 1.0);
@@ -114,8 +72,8 @@ Found project(const Model& model, const std::vector<double>& yhat, std::vector<d
 const std::vector<Row> kPlane = {{1.0, 0.0}, {0.0, 1.0}};
 
 // One row of every kind over three columns, arguments of positive values near the origin.
-Model of_every_kind() {
-    Model model(3, -9.0, 9.0);
+CurvedModel of_every_kind() {
+    CurvedModel model(3, -9.0, 9.0);
     const std::vector<Row> T = {{1.0, 0.5, -0.3}, {0.2, -1.0, 0.4}};
     const Row a = {0.3, -0.2, 0.1};
     const std::vector<Row> one = {{0.5, -0.4, 0.3}};
@@ -134,7 +92,7 @@ Model of_every_kind() {
 }  // namespace
 
 TEST("gradients and curvature are those of differences") {
-    const Model model = of_every_kind();
+    const CurvedModel model = of_every_kind();
     const Component component = model.finished();
     Sample sample(component.rows);
     sample.load({nullptr, 0, 3}, model.bound);
@@ -167,7 +125,7 @@ TEST("gradients and curvature are those of differences") {
 }
 
 TEST("a cut leaves out its point, and nothing that satisfies the row") {
-    const Model model = of_every_kind();
+    const CurvedModel model = of_every_kind();
     const Component component = model.finished();
     Sample sample(component.rows);
     sample.load({nullptr, 0, 3}, model.bound);
@@ -198,7 +156,7 @@ TEST("a cut leaves out its point, and nothing that satisfies the row") {
 }
 
 TEST("of two discs the nearer, of equally near ones the first, in both norms") {
-    Model model(2, -6.0, 6.0);
+    CurvedModel model(2, -6.0, 6.0);
     const Index left = model.add_curved(Shape::squares, kPlane, {-2.0, 0.0}, {0.0, 0.0}, 1.0);
     const Index right = model.add_curved(Shape::norm, kPlane, {3.0, 0.0}, {0.0, 0.0}, 2.0);
     model.add_rule({{left}, {right}});
@@ -216,13 +174,13 @@ TEST("of two discs the nearer, of equally near ones the first, in both norms") {
 }
 
 TEST("a disc that a row cuts, a cone at its apex, a point, and sets that touch") {
-    Model cut(2, -6.0, 6.0);
+    CurvedModel cut(2, -6.0, 6.0);
     cut.add_rule({{cut.add_curved(Shape::squares, kPlane, {0.0, 0.0}, {0.0, 0.0}, 4.0), cut.add_row({1.0, 1.0}, -1.0)}});
     const Found corner = project<EuclideanSearch>(cut, {3.0, -0.4});
     CHECK_NEAR(corner.z[0] + corner.z[1], -1.0, 1e-14);
     CHECK(corner.z[0] * corner.z[0] + corner.z[1] * corner.z[1] <= 4.0 + 1e-13);
 
-    Model cone(3, -6.0, 6.0);
+    CurvedModel cone(3, -6.0, 6.0);
     cone.add_rule({{cone.add_curved(Shape::norm, {{1.0, 0.0, 0.0}, {0.0, 1.0, 0.0}}, {0.0, 0.0}, {0.0, 0.0, -1.0}, 0.0)}});
     for (const Row& yhat : {Row{0.3, -0.2, -1.0}, Row{0.0, 0.0, -1.0}}) {
         const Found apex = project<EuclideanSearch>(cone, yhat);
@@ -231,12 +189,12 @@ TEST("a disc that a row cuts, a cone at its apex, a point, and sets that touch")
     }
     CHECK_NEAR(project<EuclideanSearch>(cone, {1.0, 0.0, 0.0}).distance, 0.5, 1e-13);
 
-    Model point(2, -4.0, 4.0);
+    CurvedModel point(2, -4.0, 4.0);
     point.add_rule({{point.add_curved(Shape::squares, kPlane, {1.0, 1.0}, {0.0, 0.0}, 0.0)}});
     CHECK_NEAR(project<EuclideanSearch>(point, {2.0, 1.0}).z[0], 1.0, 1e-9);
     CHECK_NEAR(project<Search>(point, {2.0, 3.0}).z[1], 1.0, 1e-9);
 
-    Model touching(2, -5.0, 5.0);
+    CurvedModel touching(2, -5.0, 5.0);
     touching.add_rule({{touching.add_curved(Shape::squares, kPlane, {1.0, 0.0}, {0.0, 0.0}, 1.0),
                         touching.add_curved(Shape::squares, kPlane, {-1.0, 0.0}, {0.0, 0.0}, 1.0)}});
     CHECK_NEAR(project<EuclideanSearch>(touching, {0.0, 1.0}).z[1], 0.0, 1e-6);
@@ -244,7 +202,7 @@ TEST("a disc that a row cuts, a cone at its apex, a point, and sets that touch")
 }
 
 TEST("sets that are apart have no solution") {
-    Model model(2, -6.0, 6.0);
+    CurvedModel model(2, -6.0, 6.0);
     model.add_rule({{model.add_curved(Shape::squares, kPlane, {-2.0, 0.0}, {0.0, 0.0}, 1.0),
                      model.add_curved(Shape::norm, kPlane, {2.0, 0.3}, {0.0, 0.0}, 2.9)}});
     CHECK(project<EuclideanSearch>(model, {0.0, 1.0}).status == Status::no_solution);
@@ -256,7 +214,7 @@ TEST("derivatives are those of differences, by predictions and right sides") {
     std::normal_distribution<double> normal;
     int compared = 0;
     for (int trial = 0; trial < 60; ++trial) {
-        Model model(3, -6.0, 6.0);
+        CurvedModel model(3, -6.0, 6.0);
         std::vector<Row> T(3, Row(3));
         Row t(3), a(3), yhat(3), gradient(3);
         for (Row& row : T)
@@ -269,7 +227,7 @@ TEST("derivatives are those of differences, by predictions and right sides") {
         const Component component = model.finished();
         const std::vector<double> weights = {1.0, 0.7, 1.3};
         for (bool kinks : {false, true}) {
-            const auto at = [&](const Model& moved, const Row& from) {
+            const auto at = [&](const CurvedModel& moved, const Row& from) {
                 return kinks ? project<Search>(moved, from, weights) : project<EuclideanSearch>(moved, from, weights);
             };
             const Found found = at(model, yhat);
@@ -281,7 +239,7 @@ TEST("derivatives are those of differences, by predictions and right sides") {
             const double h = 1e-6;
             const auto loss = [&](const Found& of) { return gradient[0] * of.z[0] + gradient[1] * of.z[1] + gradient[2] * of.z[2]; };
             for (Index k = 0; k < 3 + m; ++k) {
-                Model more = model, less = model;
+                CurvedModel more = model, less = model;
                 Row ahead = yhat, behind = yhat;
                 (k < 3 ? ahead[k] : more.bound[k - 3]) += h;
                 (k < 3 ? behind[k] : less.bound[k - 3]) -= h;

@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "models.hpp"
 
 #include <random>
 
@@ -8,55 +9,6 @@
 using namespace gdpnet;
 
 namespace {
-
-using Row = std::vector<double>;
-
-// Rules given by disjuncts of rows `a z <= b`, over a box; the first `outputs` columns have a cost.
-struct Model {
-    Component component;
-    std::vector<double> bound;
-
-    Model(Index n, Index outputs, double low, double high) {
-        Rows& rows = component.rows;
-        rows.outputs = outputs;
-        rows.lower.assign(n, low);
-        rows.upper.assign(n, high);
-        rows.integer.assign(n, 0);
-        rows.start = {0};
-        Logic& logic = component.logic;
-        logic.clause_start = logic.true_start = logic.false_start = logic.guarded_start = {0};
-    }
-
-    Index add_row(const Row& a, double b, bool equality = false) {
-        Rows& rows = component.rows;
-        double largest = 0.0;
-        for (double value : a) largest = std::max(largest, std::abs(value));
-        const double scale = std::ldexp(1.0, -std::ilogb(largest));
-        for (std::size_t j = 0; j < a.size(); ++j)
-            if (a[j] != 0.0) rows.column.push_back(Index(j)), rows.coefficient.push_back(a[j] * scale);
-        rows.start.push_back(Index(rows.column.size()));
-        rows.scale.push_back(scale);
-        rows.largest.push_back(largest);
-        rows.equality.push_back(equality);
-        rows.place.push_back(-1);
-        bound.push_back(b);
-        return Index(bound.size()) - 1;
-    }
-
-    void add_rule(const std::vector<std::vector<std::pair<Row, double>>>& disjuncts) {
-        Logic& logic = component.logic;
-        for (const auto& disjunct : disjuncts) {
-            for (const auto& [a, b] : disjunct) logic.true_row.push_back(add_row(a, b));
-            logic.true_start.push_back(Index(logic.true_row.size()));
-            logic.false_start.push_back(0);
-            logic.guarded_start.push_back(0);
-            logic.tied.push_back(0);
-            logic.clause_literal.push_back(Index(logic.tied.size()));
-        }
-        logic.clause_start.push_back(Index(logic.clause_literal.size()));
-        logic.clause_guard.push_back(-1);
-    }
-};
 
 struct Found {
     std::vector<double> z;
@@ -90,7 +42,7 @@ Found project(const Model& model, const std::vector<double>& yhat, std::vector<d
 
 TEST("of two disjuncts the nearer, of equally near ones the first") {
     Model model(1, 1, 0.0, 10.0);
-    model.add_rule({{{{1.0}, 3.0}}, {{{-1.0}, -7.0}}});
+    model.add_rule_of({{{{1.0}, 3.0}}, {{{-1.0}, -7.0}}});
     CHECK(project(model, {4.5}).z[0] == 3.0);
     CHECK(project(model, {5.5}).z[0] == 7.0);
     const Found tie = project(model, {5.0});
@@ -115,7 +67,7 @@ TEST("the best product of random rules is found, by comparison with all of them"
                     b = normal(random) - 0.5;
                 }
             }
-            model.add_rule(disjuncts);
+            model.add_rule_of(disjuncts);
         }
         std::vector<double> yhat(n);
         for (double& value : yhat) value = normal(random);
@@ -146,7 +98,7 @@ TEST("a column without cost may move as far as it likes") {
     for (double coefficient : {1e-3, 1.0, 1e3}) {
         Model model(2, 1, -kInfinity, kInfinity);
         model.component.rows.global_rows = {model.add_row({-1.0, -coefficient}, -1000.0)};
-        model.add_rule({{{{1.0, 0.0}, 3.0}}, {{{-1.0, 0.0}, -7.0}}});
+        model.add_rule_of({{{{1.0, 0.0}, 3.0}}, {{{-1.0, 0.0}, -7.0}}});
         const Found found = project(model, {4.5});
         CHECK(found.status == Status::solved && found.nodes <= 3);
         CHECK_NEAR(found.z[0], 3.0, 1e-12);
@@ -165,7 +117,7 @@ TEST("whole columns") {
 
 TEST("contradictions") {
     Model model(1, 1, 0.0, 1.0);
-    model.add_rule({{{{1.0}, -2.0}}, {{{-1.0}, -2.0}}});
+    model.add_rule_of({{{{1.0}, -2.0}}, {{{-1.0}, -2.0}}});
     CHECK(project(model, {0.5}).status == Status::no_solution);
 }
 

@@ -1,6 +1,7 @@
 // A part of the rules that can be projected by itself: what all its samples share.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -85,5 +86,11 @@ struct Component {
     Rows rows;
     Logic logic;
 };
+
+// The power of two that brings the largest coefficient of a row into [1, 2); 1 for a row without any.
+inline double scale_of(double largest) { return largest > 0.0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0; }
+
+// Marks the rows that chosen disjuncts and globals ask for, (m,).
+void mark_enforced(const Rows& rows, const Logic& logic, Vector<const std::int8_t> assignment, Flags& marks);
 
 }  // namespace gdpnet

@@ -39,7 +39,6 @@ public:
 
 private:
     void sort_columns(const Given& given, Vector<const double> z);
-    void mark_enforced(Vector<const std::int8_t> assignment);
     void collect_tight(const Given& given, Vector<const double> z);
     bool at_apex(Index c, Vector<const double> z) const;
     void add_tight(Index i, Index c, Vector<const double> z);

@@ -67,7 +67,7 @@ private:
         Sample::Row& row = sample.row[i];
         double largest = 0.0;
         for (Slot e = row.first; e < row.last; ++e) largest = std::max(largest, std::abs(coefficient_[sample.entry[e].column]));
-        const double factor = largest > 0.0 && std::isfinite(largest) ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+        const double factor = std::isfinite(largest) ? scale_of(largest) : 1.0;
         for (Slot e = row.first; e < row.last; ++e) {
             double& from = coefficient_[sample.entry[e].column];
             sample.entry[e].coefficient = from * factor;

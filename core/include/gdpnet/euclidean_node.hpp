@@ -78,6 +78,31 @@ private:
     Outcome solve(double cutoff, double& curvature);
     Outcome minimise(double cutoff) { return rows.curves.none() ? q.minimise(cutoff) : minimise_curved(cutoff); }
 
+    // What columns can do for a row that is violated, each as far as its bounds let it.
+    struct Push {
+        double over;           // what is left for columns with a cost
+        double square = 0.0;   // of their coefficients
+        double reach = 0.0;    // what all columns can do together
+        std::uint64_t columns = 0;  // those with a cost
+
+        Gain gain(double needed, double forgiven) const {
+            if (!(over > forgiven)) return {};
+            return {needed - reach > forgiven ? kInfinity : 0.5 * over * over / square, columns, columns};
+        }
+    };
+    void add_push(Push& push, Index j, double a) const {
+        if (a == 0.0) return;
+        const double room = a > 0.0 ? q.x[j] - q.lower[j] : q.upper[j] - q.x[j];
+        if (!(room > 0.0)) return;
+        push.reach += std::abs(a) * room;
+        if (q.costly[j]) {
+            push.square += a * a;
+            push.columns |= std::uint64_t(1) << (j & 63);
+        } else {
+            push.over -= std::abs(a) * room;
+        }
+    }
+
     // By how much row i is violated at z, looked at once.
     double violation(Index i) const {
         double& known = violation_[i];

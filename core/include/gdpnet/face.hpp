@@ -29,6 +29,10 @@
 
 namespace gdpnet {
 
+// Takes from line `count` of a basis its shares of the lines before it, which are orthonormal in a metric, and makes
+// it 1 long. The shares go into line `count` of the triangle. False if nothing is left: the line depends on them.
+bool make_orthonormal(Table<double>& basis, Table<double>& triangle, Index count, Vector<const double> metric);
+
 // Memory of one thread.
 class Face {
 public:
@@ -41,7 +45,6 @@ public:
              Vector<double> gradient, Vector<double> to_yhat, Vector<double> to_bound, Matrix<double> to_varying);
 
 private:
-    void mark_enforced(Vector<const std::int8_t> assignment);
     void read_row(const Given& given, Index i);
     void collect_tight(const Given& given, Vector<const double> z);
     bool rests_freely(Index j, const Given& given, Vector<const double> z) const;

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from gdpnet.ir.rules import Rules
+from gdpnet.ir.semantics import enforced
 from gdpnet.solve.base import Answer, Array, Request
 from gdpnet.solve.exact.backend import Exact
 
@@ -61,14 +62,7 @@ def chosen_rows(rules: Rules, active: Array, holds: Array) -> tuple[int, ...]:
         first = next((n for n in clause.literals if holds[n - 1] > 0), None)
         if first is not None:
             chosen[first] = None
-    rows = [
-        i
-        for n in chosen
-        for i in (
-            data.booleans[abs(n) - 1].true_rows if n > 0 else data.booleans[abs(n) - 1].false_rows
-        )
-    ]
-    return tuple(sorted(set(rows)))
+    return tuple(sorted(set(enforced(data.booleans, chosen))))
 
 
 def with_rows_alone(rules: Rules, rows: tuple[int, ...]) -> Rules:

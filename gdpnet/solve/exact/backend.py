@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +23,6 @@ from gdpnet.solve.status import Status
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import ExactEngine
 
-logger = logging.getLogger("gdpnet")
-
 _ENGINE_SHARE = 0.5  # of a sample's time limit; the rest is for the MILP that takes over
 _LARGE = 1e5  # predictions beside which rounding may keep rows from holding
 
@@ -43,15 +39,9 @@ def _new_engine(rules: Rules) -> ExactEngine:
     reason = Exact().available()
     if reason is not None:
         raise SolverError(reason)
-    _announce()
     from gdpnet.solve.exact.engine import ExactEngine
 
     return ExactEngine(rules)
-
-
-@cache
-def _announce() -> None:
-    logger.info("Loading the exact engine; the first time on a machine it is compiled.")
 
 
 class Exact(Backend):
