@@ -74,14 +74,14 @@ void slack_line(Dictionary& dic, const SparseRows& rows, Index i) {
     }
 }
 
-// Collects the candidates of the ratio test.
-Index collect_candidates(const Dictionary& dic, double direction, Candidate* found) {
+// Collects the candidates of the ratio test, whose entries are above `least`.
+Index collect_candidates(const Dictionary& dic, double direction, double least, Candidate* found) {
     Index count = 0;
     for (Index p = 0; p < dic.n; ++p) {
         const double gain = dic.alpha[p] * direction;
         found[count].position = Small(p);
         found[count].size = std::abs(gain);
-        count += gain > kNoPivot ? dic.rises[p] : (gain < -kNoPivot) & dic.falls[p];
+        count += gain > least ? dic.rises[p] : (gain < -least) & dic.falls[p];
     }
     for (Index c = 0; c < count; ++c) {
         Candidate& own = found[c];
@@ -291,7 +291,7 @@ bool forgive(Dictionary& dic, SparseRows& rows, const Leaving& leaving, double f
 
 }  // namespace
 
-Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
+Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch, const Care& care) {
     Dictionary& dic = simplex.dictionary;
     Pricing& pricing = simplex.pricing;
     Candidate* candidates = simplex.candidates.data();
@@ -313,7 +313,7 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
             }
         }
         const bool bland = stalled > patience;
-        if (dic.age > kRefactorAge) {
+        if (dic.age > care.age) {
             if (!refactor(dic, rows)) return Optimisation::trouble;
             pricing.recompute(dic, rows);
         }
@@ -335,7 +335,7 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
         }
         double direction = leaving.move >= 0.0 ? 1.0 : -1.0;
         if (leaving.step_cap < kInfinity) direction = dic.slope[leaving.id] > 0.0 ? 1.0 : -1.0;
-        const Index count = collect_candidates(dic, direction, candidates);
+        const Index count = collect_candidates(dic, direction, care.least_pivot, candidates);
         const double forgiven = kAccepted * std::max(1.0, magnitude);
         const Entering found =
             ratio_test(dic, candidates, count, std::abs(leaving.move), forgiven, leaving.step_cap, bland);
@@ -374,8 +374,8 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
 Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
     Dictionary& dic = simplex.dictionary;
     for (int attempt = 0; attempt < 4; ++attempt) {
-        if (attempt == 2) dic.reset_basis();
-        const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch);
+        if (attempt >= 2) dic.reset_basis();
+        const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch, attempt < 3 ? kUsual : kCareful);
         if (outcome == Optimisation::optimal) {
             if (is_tight(dic, rows) && is_priced(dic, rows)) return outcome;
             if (!refactor(dic, rows)) dic.reset_basis();

@@ -7,6 +7,7 @@
 
 #include "gdpnet/extended/dictionary.hpp"
 #include "gdpnet/extended/pricing.hpp"
+#include "gdpnet/tolerances.hpp"
 #include "gdpnet/watch.hpp"
 
 namespace gdpnet::extended {
@@ -31,13 +32,21 @@ struct Simplex {
         : dictionary(columns, rows), pricing(columns, rows, entries), candidates(columns + 1) {}
 };
 
+// Pivots smaller than this are not taken; after so many the tableau is computed anew. A careful run may find nothing to
+// pivot on, but what it concludes is proved by the rows as ever.
+struct Care {
+    double least_pivot;
+    Index age;
+};
+constexpr Care kUsual{kNoPivot, kRefactorAge}, kCareful{kSafePivot, kSafeAge};
+
 enum class Optimisation { optimal, infeasible, cut_off, trouble };
 
 // Restores feasibility of the enforced rows, raising the dual objective up to `cutoff`. Where a
 // contradiction lies within rounding, the row's tolerance or the column's bound gives way.
-Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch);
+Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch, const Care& care = kUsual);
 
-// The dual simplex, again where its basis does not give what its rows ask for.
+// The dual simplex, again where its basis does not give what its rows ask for; at last with care.
 Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch);
 
 // Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
