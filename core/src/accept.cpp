@@ -26,12 +26,11 @@ bool accepts_by(RowHolds row_holds, const Assignment& assignment, Vector<const d
             if (assignment.holds(logic.clause_literal[e] - 1, row_holds, mark)) return true;
         return false;
     };
-    const auto asked = [&](Index c) { return assignment.active[c] && logic.clause_guard[c] < 0; };
-    for (Index c = 0; c < logic.clauses(); ++c)
-        if (asked(c) && !some_disjunct_holds(c, nullptr)) return false;
+    for (const Slot c : assignment.applying())
+        if (logic.clause_guard[c] < 0 && !some_disjunct_holds(c, nullptr)) return false;
     std::fill(truth.begin(), truth.end(), Truth(0));
-    for (Index c = 0; c < logic.clauses(); ++c)
-        if (asked(c)) some_disjunct_holds(c, truth.data());
+    for (const Slot c : assignment.applying())
+        if (logic.clause_guard[c] < 0) some_disjunct_holds(c, truth.data());
     return true;
 }
 

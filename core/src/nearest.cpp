@@ -87,10 +87,9 @@ Nearest::Finding Nearest::look_at_clauses(bool& forced) {
 // Lists the broken clauses; one with a single literal left has that chosen.
 template <class RowHolds>
 Nearest::Finding Nearest::look_at_clauses_by(RowHolds row_holds, bool& forced) {
-    const Index clauses = assignment_.logic.clauses();
     branching_.clear();
-    for (Index c = 0; c < clauses; ++c) {
-        if (!assignment_.required(c)) continue;
+    for (const Slot c : assignment_.applying()) {
+        if (!assignment_.guard_chosen(c)) continue;
         const Assignment::Standing standing = assignment_.stands(c, row_holds);
         if (standing.satisfied) continue;
         if (standing.open == 0 || (standing.open == 1 && !assignment_.choose(node_, standing.last))) {

@@ -4,6 +4,7 @@
 // and a prediction can be judged alike.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -41,7 +42,16 @@ public:
         active = which;
         decided_ = 0;
         std::fill(state.begin(), state.end(), Truth(0));
+        // Without a branch: which clauses apply is as good as random, and a wrong guess costs more than the list.
+        applying_ = 0;
+        for (std::size_t c = 0; c < which.size(); ++c) {
+            applies_[std::size_t(applying_)] = Slot(c);
+            applying_ += which[c];
+        }
     }
+
+    // The clauses that apply to the sample, in their order.
+    Vector<const Slot> applying() const { return {applies_.data(), std::size_t(applying_)}; }
 
     Index decided() const { return decided_; }
 
@@ -50,9 +60,12 @@ public:
         while (decided_ > count) state[trail_[--decided_]] = 0;
     }
 
-    bool required(Index c) const {
+    bool required(Index c) const { return active[c] && guard_chosen(c); }
+
+    // Whether one of the clauses that apply is required.
+    bool guard_chosen(Index c) const {
         const Slot guard = clauses_[c].guard;
-        return active[c] && (guard < 0 || state[guard] == 1);
+        return guard < 0 || state[guard] == 1;
     }
 
     bool is_true(Index literal) const { return state[boolean_of(literal)] == sign_of(literal); }
@@ -133,10 +146,8 @@ public:
     void record(RowHolds row_holds, Vector<Truth> best) const {
         for (const Literal& each : disjuncts_) {
             const Slot k = each.boolean;
-            best[k] = state[k];
-            if (!each.tied) {
-                if (state[k] < 0) best[k] = 0;
-            } else if (state[k] == 0) {
+            best[k] = each.tied ? state[k] : std::max(state[k], Truth(0));
+            if (each.tied && state[k] == 0) {
                 // Nothing asks for it any more: take the value that enforces nothing.
                 const bool idle =
                     each.first_row == each.last_row && !each.guards && logic.false_start[k] < logic.false_start[k + 1];
@@ -144,12 +155,11 @@ public:
             }
         }
         const Literal* const literals = literals_.data();
-        for (Index c = 0; c < logic.clauses(); ++c) {
-            if (!required(c)) continue;
+        for (const Slot c : applying()) {
+            if (!guard_chosen(c)) continue;
             const Clause& clause = clauses_[c];
             bool satisfied = false;
-            for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
-                satisfied = best[literals[e].boolean] == literals[e].sign;
+            for (Slot e = clause.first; e < clause.last; ++e) satisfied |= best[literals[e].boolean] == literals[e].sign;
             for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
                 satisfied = !literals[e].tied && holds(literals[e], row_holds, best.data());
         }
@@ -218,12 +228,14 @@ private:
     std::vector<Literal> literals_;   // of all clauses
     std::vector<Clause> clauses_;
     std::vector<Index> trail_;        // booleans in the order of their decision
+    std::vector<Slot> applies_;       // (clauses + 1,): those that apply to the sample come first
+    Index applying_ = 0;              // ... their number
     Index decided_ = 0;
     const bool curved_;                // whether some row is
 };
 
 inline Assignment::Assignment(const Component& component)
-    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()), curved_(!component.rows.curves.none()) {
+    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()), applies_(std::size_t(logic.clauses() + 1)), curved_(!component.rows.curves.none()) {
     for (Index k = 0; k < logic.booleans(); ++k) {
         const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
         const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;
