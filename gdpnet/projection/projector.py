@@ -233,6 +233,7 @@ class Projector:
             time_limit=time_limit,
             threads=None if threads is None else int(threads),
             nearest=on_conflict == "nearest",
+            unit=self._unit,
         )
         self._known: dict[tuple[torch.dtype, bool], tuple[Settings, bool]] = {}
 
@@ -289,6 +290,8 @@ class Projector:
         )
         if differentiable:
             projection.attach(yhat, x)
+        if rules.data.priced:
+            projection.follow_prices(x)
         return projection
 
     @property
