@@ -197,6 +197,7 @@ class Projector:
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
         self.backend.refuse_rows(rules)
+        self.backend.refuse_prices(rules)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
@@ -232,6 +233,7 @@ class Projector:
             time_limit=time_limit,
             threads=None if threads is None else int(threads),
             nearest=on_conflict == "nearest",
+            unit=self._unit,
         )
         self._known: dict[tuple[torch.dtype, bool], tuple[Settings, bool]] = {}
 
@@ -288,6 +290,8 @@ class Projector:
         )
         if differentiable:
             projection.attach(yhat, x)
+        if rules.data.priced:
+            projection.follow_prices(x)
         return projection
 
     @property

@@ -13,7 +13,8 @@ import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules, refuse_curved
+from gdpnet.ir.prices import Payment
+from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
@@ -40,6 +41,7 @@ class Settings(NamedTuple):
         threads: samples at a time, or None to choose.
         nearest: where rules contradict each other, break them as little as possible.
         linearise: a derivative will be asked for.
+        unit: what the weights were divided by.
     """
 
     weights: Array
@@ -52,6 +54,12 @@ class Settings(NamedTuple):
     threads: int | None = None
     nearest: bool = False
     linearise: bool = False
+    unit: float = 1.0
+
+    @property
+    def price_unit(self) -> float:
+        """What prices are divided by, so that they are in units of what is minimised."""
+        return self.unit if self.norm == "l1" else self.unit**2
 
 
 class Request(NamedTuple):
@@ -92,10 +100,11 @@ class Request(NamedTuple):
         unusable = instance.unusable()
         if unusable.any():
             if not self.mark:
-                rules.refuse_unusable(rules.evaluate(torch.from_numpy(self.x)).rows)
+                rules.refuse_unusable(rules.evaluate(torch.from_numpy(self.x)))
             self.invalid[unusable] = True
             instance.bound[unusable] = 0.0
             instance.varying[unusable] = 0.0
+            instance.price[unusable] = 0.0
 
     def take(self, samples: Array) -> Request:
         """Some of the samples, all of them usable."""
@@ -230,16 +239,20 @@ class Answer:
         """Whether every sample is projected, or was right as it was."""
         return bool(_ORDINARY.take(self.status).all())
 
-    def disjunct(self, rules: Rules) -> Array:
-        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
+    def disjunct(self, rules: Rules, payment: Payment | None = None) -> Array:
+        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1.
+
+        Args:
+            rules: the rules.
+            payment: what the assignment costs, where rules have prices.
+        """
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
+        payment = payment or Payment.free(rules.data, self.assignment)
         answered = ~((self.status == Status.UNSOLVED) | self.unusable)
         for r, rule in enumerate(rules.data.rules):
-            columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
-            true = self.assignment[:, columns] == 1
-            first = np.asarray(rule.positions)[true.argmax(1)]
-            known = answered & self.active[:, r] & true.any(1)
-            chosen[:, r] = np.where(known, first, -1)
+            place = payment.chosen(rule.clause)
+            known = answered & self.active[:, r] & (place >= 0)
+            chosen[:, r] = np.where(known, np.asarray(rule.positions)[place], -1)
         return chosen
 
 
@@ -257,6 +270,7 @@ class Capabilities:
         strict: its answers can be tightened until they hold without tolerance.
         nearest: where rules contradict each other it breaks them as little as possible.
         convex: rows may be convex, and need not be linear.
+        prices: rules and disjuncts may have prices.
     """
 
     norms: frozenset[str] = frozenset({"l1"})
@@ -265,6 +279,7 @@ class Capabilities:
     strict: bool = False
     nearest: bool = False
     convex: bool = False
+    prices: bool = False
 
 
 class Backend(ABC):
@@ -313,6 +328,11 @@ class Backend(ABC):
         """Raise where it does not know a kind of row."""
         if not self.capabilities.convex:
             refuse_curved(rules, f"solver: {self!r}")
+
+    def refuse_prices(self, rules: Rules) -> None:
+        """Raise where it knows no prices, and the rules have some."""
+        if not self.capabilities.prices:
+            refuse_priced(rules.data, f"solver: {self!r}")
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

@@ -34,6 +34,7 @@ struct Found {
     Room<bool> active;      // (B, clauses)
     Room<double> right;     // (B, m): right sides
     Room<double> varying;   // (B, k n): coefficients that depend on x
+    Room<double> price;     // (B, p)
     // ---- see Answers
     Room<double> distance, bound;
     Room<std::int8_t> status;
@@ -53,8 +54,10 @@ struct Found {
     Dictionaries dictionaries() const;
 };
 
-// Evaluates the rules and projects. False, without a search, where a number of the rules is not finite.
+// Evaluates the rules and projects. False, without a search, where a number of the rules is not finite, or a price
+// negative.
 bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
-          Vector<const double> weights, const Limits& limits, Threads threads, Call& call, Matrix<double> z, Found& found);
+          Vector<const double> weights, double price_unit, const Limits& limits, Threads threads, Call& call,
+          Matrix<double> z, Found& found);
 
 }  // namespace gdpnet
