@@ -112,11 +112,19 @@ double EuclideanNode::farthest() const {
     return total;
 }
 
+// Whether rows that the program found infeasible are. Cuts of a set without an interior are nearly parallel, so that
+// points far along them may be on the right side of all; what bounds do not exclude is left open.
+bool EuclideanNode::contradicts() {
+    note_active_cuts();
+    return q.contradiction > 0.0 || !has_active_cuts();
+}
+
 Outcome EuclideanNode::minimise_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * q.n;
     bool cut = false;
     for (Index round = 0; round < rounds; ++round) {
         Outcome outcome = q.minimise(std::min(cutoff, farthest_));
+        if (outcome == Outcome::infeasible && !contradicts()) return Outcome::trouble;
         if (outcome == Outcome::cutoff && q.bound_value() >= farthest_) outcome = Outcome::infeasible;
         if (outcome != Outcome::optimal) return outcome;
         units.read_point(q);
@@ -242,6 +250,15 @@ bool EuclideanNode::install() {
         q.multiplier[q.active_count - 1] = polish_.curved_multiplier(k) * both / square;
     }
     return true;
+}
+
+// Computes the point afresh, unless digits are lost by that: multipliers of a far prediction are large, and Newton's
+// method needs none of them.
+void EuclideanNode::refine_curved() {
+    last_ = q.x;
+    q.refine();
+    units.read_point(q);
+    if (!curved_rows_hold(kFineCut)) q.x = last_;
 }
 
 // ---------------------------------------------------------------- looking ahead

@@ -196,7 +196,7 @@ Outcome EuclideanNode::solve(double cutoff, double& curvature) {
 }
 
 void EuclideanNode::read_point(bool exactly) {
-    if (exactly) q.refine();
+    if (exactly) rows.curves.none() ? q.refine() : refine_curved();
     units.read_point(q);
     for (Index j = 0; j < rows.outputs; ++j)  // minus zero becomes zero
         units.z[j] = q.state[j] == Quadratic::Column::free && q.x[j] == q.centre[j] ? yhat_[j] : units.z[j] + 0.0;

@@ -32,10 +32,18 @@ void EuclideanSearch::one(Workspace& work, const Batch& batch, Index s, const Li
     }
     if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
     Euclidean& nearest = work.nearest;
-    nearest.begin(limits.nodes);
     Effort effort;
-    const bool alive = work.node.begin(yhat, batch.weights);
-    const Finish finish = search(work.node, work.assignment, work.stack, nearest, watch, effort, alive);
+    const auto run = [&] {
+        nearest.begin(limits.nodes);
+        const bool alive = work.node.begin(yhat, batch.weights);
+        return search(work.node, work.assignment, work.stack, nearest, watch, effort, alive);
+    };
+    Finish finish = run();
+    if (nearest.trouble && !component_.rows.curves.none()) {
+        work.sample.loosen_curves(kThinRoom);
+        work.assignment.begin(batch.active[s]);
+        finish = run();
+    }
     Status status = Status::no_solution;
     double bound = kInfinity;
     if (nearest.trouble) {
@@ -51,7 +59,7 @@ void EuclideanSearch::one(Workspace& work, const Batch& batch, Index s, const Li
     answers.status[s] = std::int8_t(status);
     answers.distance[s] = 2.0 * nearest.value;
     answers.bound[s] = 2.0 * bound;
-    answers.nodes[s] = alive ? effort.opened : 0;
+    answers.nodes[s] = effort.opened;
     if (nearest.value < kInfinity) {
         std::copy(nearest.best.begin(), nearest.best.end(), z.begin());
         std::copy(nearest.best_state.begin(), nearest.best_state.end(), answers.assignment[s].begin());

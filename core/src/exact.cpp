@@ -54,31 +54,36 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
         return;
     }
     if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
-    work.linear.start(rows.lower, rows.upper, yhat, batch.weights);
     Nearest& nearest = work.nearest;
-    nearest.begin(limits.nodes);
+    Effort effort;
+    const auto run = [&] {
+        nearest.begin(limits.nodes);
+        work.linear.start(rows.lower, rows.upper, yhat, batch.weights);
+        const bool alive = enforce_globals(work);
+        return search(work.linear, work.assignment, work.stack, nearest, watch, effort, alive);
+    };
+    Finish finish = run();
+    if (nearest.trouble && !rows.curves.none()) {
+        work.sample.loosen_curves(kThinRoom);
+        work.assignment.begin(batch.active[s]);
+        finish = run();
+    }
     Status status = Status::no_solution;
     double bound = kInfinity;
-    Index nodes = 0;
-    if (enforce_globals(work)) {
-        Effort effort;
-        const Finish finish = search(work.linear, work.assignment, work.stack, nearest, watch, effort);
-        nodes = effort.opened;
-        if (nearest.trouble) {
-            status = Status::numerical;
-            bound = 0.0;
-        } else if (finish == Finish::limited) {
-            status = Status::limited;
-            bound = nearest.lower_bound(work.stack);
-        } else if (nearest.distance < kInfinity) {
-            status = Status::solved;
-            bound = nearest.distance;
-        }
+    if (nearest.trouble) {
+        status = Status::numerical;
+        bound = 0.0;
+    } else if (finish == Finish::limited) {
+        status = Status::limited;
+        bound = nearest.lower_bound(work.stack);
+    } else if (nearest.distance < kInfinity) {
+        status = Status::solved;
+        bound = nearest.distance;
     }
     answers.status[s] = std::int8_t(status);
     answers.distance[s] = nearest.distance;
     answers.bound[s] = bound;
-    answers.nodes[s] = nodes;
+    answers.nodes[s] = effort.opened;
     const Vector<double> z = answers.z[s];
     if (!(nearest.distance < kInfinity)) {
         std::fill(z.begin(), z.end(), std::numeric_limits<double>::quiet_NaN());

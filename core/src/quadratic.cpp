@@ -437,6 +437,18 @@ void Quadratic::fix_column(Kind kind, Index j) {
     factored_ = 0;
 }
 
+// What columns could do for a violated constraint, each within its bounds, by the little in which its normal leaves the
+// plane of the active ones.
+double Quadratic::reach_of_rest() const {
+    double total = 0.0;
+    for (Index j = 0; j < n; ++j) {
+        if (state[j] != Column::free) continue;
+        const double room = slope_rate_[j] > 0.0 ? x[j] - lower[j] : upper[j] - x[j];
+        total += std::abs(slope_rate_[j]) * std::min(room, kFar);
+    }
+    return total;
+}
+
 // Raises the multiplier of a violated constraint until it holds.
 Quadratic::Outcome Quadratic::bring_in(Violation violation) {
     const double oriented = write_normal(violation);
@@ -459,6 +471,7 @@ Quadratic::Outcome Quadratic::bring_in(Violation violation) {
                 passed_[violation.which] = 1;  // active rows say where the column is, its bound says so once more
                 return Outcome::optimal;
             }
+            contradiction = violation.size - reach_of_rest();
             return Outcome::infeasible;
         }
         const double t = std::min(std::min(block.length, full), flip);

@@ -33,6 +33,10 @@ void Sample::unscale(Index i, double bound) {
     row[i].tolerance = kFeasibility * std::max({1.0, std::abs(bound), largest[i]});
 }
 
+void Sample::loosen_curves(double room) {
+    for (Index i : rows.curves.row) row[i].rhs += room * std::max(1.0, size(i));
+}
+
 void Sample::allow_rounding(Vector<const double> yhat, double lost) {
     const Index outputs = Index(yhat.size());
     for (Row& at : row) {

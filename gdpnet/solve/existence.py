@@ -43,7 +43,7 @@ def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False)
 
 def _satisfied(state: State, tol: float) -> torch.Tensor:
     if state.rules.auxiliary_names:
-        return state.rules.satisfaction.worst(*_with_auxiliaries(state)) <= tol
+        return _holds_with_auxiliaries(state, tol)
     holds = state.worst() <= tol
     if state.rules.is_plain or not bool(holds.any()):
         return holds
@@ -230,22 +230,49 @@ def _is_tied(rules: Rules, clause: Clause) -> bool:
     return clause.logic or guard_tied or tied
 
 
-def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
-    rules, data = state.rules, state.rules.data
+def _apart(state: State) -> tuple[torch.Tensor, list[int], set[int]]:
+    """Global violation of what has no auxiliaries; global rows that have some; all rows that do."""
+    data = state.rules.data
     auxiliary = {
         i for i in range(len(data.rows)) if any(c >= data.outputs for c in data.columns_in(i))
     }
-    floating = [i for i in data.global_rows if i in auxiliary]
     fixed = torch.tensor([i not in auxiliary for i in range(len(data.rows))], dtype=torch.bool)
     plain = torch.where(fixed.to(state.residual.device), state.residual, 0.0)
-    globally = rules.satisfaction.of_globals(plain, state.outputs)
+    globally = state.rules.satisfaction.of_globals(plain, state.outputs)
+    return globally, [i for i in data.global_rows if i in auxiliary], auxiliary
+
+
+def _holds_with_auxiliaries(state: State, tol: float) -> torch.Tensor:
+    """Whether everything holds together within a tolerance; programs stop where it cannot."""
+    globally, floating, _ = _apart(state)
+    holds = globally <= tol
+
+    def one(i: int) -> bool:
+        sample = RulesAtSample.of(state.rules, state.evaluated, i)
+        y = state.y[i]
+        level = _least(sample, y, (), floating, (), 0.0, tol) if floating else 0.0
+        return level <= tol and _least(sample, y, sample.clauses, (), floating, level, tol) <= tol
+
+    candidates = holds.nonzero().flatten().tolist()
+
+    def work(span: tuple[int, int]) -> None:
+        for k in range(*span):
+            holds[candidates[k]] = one(candidates[k])
+
+    in_threads(work, len(candidates), None)
+    return holds
+
+
+def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
+    data = state.rules.data
+    globally, floating, auxiliary = _apart(state)
     violation = state.violation.clone()
     searched = [r for r, rule in enumerate(data.rules) if data.rows_below(rule.clause) & auxiliary]
     subtrees = {r: {data.clauses[k] for k in data.subtree(data.rules[r].clause)} for r in searched}
     active = state.evaluated.rules.tolist()
 
     def one(i: int) -> None:
-        sample = RulesAtSample.of(rules, state.evaluated, i)
+        sample = RulesAtSample.of(state.rules, state.evaluated, i)
         y = state.y[i]
         level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
         joint = _least(sample, y, sample.clauses, (), floating, level)
@@ -256,7 +283,7 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
             clauses = [c for c in sample.clauses if c in subtrees[r]] if alone else []
             clauses = [top.unbroken if c == top else c for c in clauses]
             violation[i, r] = _least(sample, y, clauses, (), floating, level) if alone else 0.0
-        hard = violation[i][rules.satisfaction.hard].tolist()
+        hard = violation[i][state.rules.satisfaction.hard].tolist()
         explained = max(level, float(globally[i]), *hard, 0.0)
         globally[i] = max(float(globally[i]), level, joint if joint > explained + 1e-12 else 0.0)
 
@@ -275,13 +302,15 @@ def _least(
     soft: tuple[int, ...] | list[int],
     hard: tuple[int, ...] | list[int],
     level: float,
+    enough: float = float("inf"),
 ) -> float:
+    """The least violation, or one beyond `enough` that is never overstated."""
     # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
     # That of convex rows comes from tangents, which leave out what is within their tolerance.
     curved = any(sample.rules.data.rows[i].curves for i in hard)
     hair = 10 * TOLERANCES.holds if curved else 1e-12
     program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + hair)
-    answer = cuts.solve(program, sample)
+    answer = cuts.solve(program, sample, enough=enough)
     if answer.outcome is Outcome.INFEASIBLE:
         return float("inf")
     if answer.point is None:

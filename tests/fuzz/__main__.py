@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.fuzz.classes import CLASSES
-from tests.fuzz.judge import Tally
+from tests.fuzz.judge import NAMES
+from tests.fuzz.tally import Tally
 from tests.fuzz.worker import DEADLINE, Worker
 
 
@@ -17,9 +17,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="of the first case of each class")
     parser.add_argument("--count", type=int, help="cases of each class, whatever time they take")
-    parser.add_argument("--class", dest="name", choices=CLASSES, help="only this one")
+    parser.add_argument("--class", dest="name", choices=NAMES, help="only this one")
     arguments = parser.parse_args()
-    names = [arguments.name] if arguments.name else list(CLASSES)
+    names = [arguments.name] if arguments.name else list(NAMES)
     worker = Worker()
     tallies = {name: Tally() for name in names}
     seconds = dict.fromkeys(names, 0.0)

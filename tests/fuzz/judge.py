@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +16,14 @@ from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.data import Column
 from gdpnet.relaxation.blocks import LARGEST
 from tests.fuzz import oracle
-from tests.fuzz.classes import Case, case_of
+from tests.fuzz.classes import CLASSES, Case, case_of
+from tests.fuzz.convex_judge import CONVEX, judge_convex
 from tests.fuzz.oracle import Problem, Sample, TooManyProductsError
 from tests.fuzz.rational import INF, ZERO, TooLargeError
+from tests.fuzz.tally import UNFINISHED, Tally
+
+NAMES = (*CLASSES, *CONVEX)
+"""Classes of rules."""
 
 # docs/concepts.md, "Tolerance": relative to max(1, |b|, max|a|), on y as it is returned.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-6, torch.float16: 2e-3}
@@ -32,31 +37,10 @@ _MILP_EVERY = 5
 _SECONDS = 5.0  # for a MILP, and for a certificate
 
 
-@dataclass
-class Tally:
-    """What became of the samples of a class.
-
-    Attributes:
-        samples: predictions that were judged, each in all its modes.
-        failures: what is wrong, one sentence each.
-        unfinished: answers with status LIMIT or UNSOLVED, and certificates refused.
-        undecided: samples that are too large for the oracle.
-    """
-
-    samples: int = 0
-    failures: list[str] = field(default_factory=list)
-    unfinished: int = 0
-    undecided: int = 0
-
-    def add(self, other: Tally) -> None:
-        self.samples += other.samples
-        self.failures += other.failures
-        self.unfinished += other.unfinished
-        self.undecided += other.undecided
-
-
 def judge(name: str, seed: int) -> Tally:
     """Project the case of a class and a seed in every mode, and compare with the oracle."""
+    if name in CONVEX:
+        return judge_convex(name, seed)
     case, tally = case_of(name, seed), Tally()
     answers: dict[str, tuple[Check, Any]] = {}
     for mode, check in _modes(name, seed, case.rules):
@@ -76,7 +60,7 @@ def judge(name: str, seed: int) -> Tally:
                     continue
                 answer = Answer(case, projection, i, "time_limit" in check.keywords)
                 for found in check.compare(sample, answer, name):
-                    if found == _UNFINISHED:
+                    if found == UNFINISHED:
                         tally.unfinished += 1
                     else:
                         tally.failures.append(f"{name} seed {seed} sample {i} {mode}: {found}")
@@ -91,8 +75,6 @@ def _sample(case: Case, problem: Problem, i: int) -> Sample:
 
 
 # ---- modes --------------------------------------------------------------------------------------
-
-_UNFINISHED = "unfinished"
 
 
 class Answer:
@@ -116,7 +98,7 @@ class Check:
 
     Attributes:
         keywords: of `gdpnet.project`.
-        compare: yields what is wrong, or `_UNFINISHED`.
+        compare: yields what is wrong, or `UNFINISHED`.
         most: samples of a case that are judged.
     """
 
@@ -176,7 +158,7 @@ def _nearest_point(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     elif status is Status.CONFLICT:
         yield from _refuted(sample, answer)
     elif status is Status.LIMIT:
-        yield _UNFINISHED
+        yield UNFINISHED
         if answer.distance < INF:
             yield from _broken(sample, answer, tolerance)
     elif status is Status.ERROR:
@@ -185,7 +167,7 @@ def _nearest_point(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
         if around <= sample.nearest * (1 + tolerance) + tolerance:
             yield f"ERROR, yet rounding prevents nothing: {answer.floats}"
     elif status is Status.UNSOLVED:
-        yield _UNFINISHED
+        yield UNFINISHED
         if not answer.limited and (name != "parallel" or not _is_thin(sample)):
             yield "UNSOLVED, yet the numbers are not close"
     else:
@@ -307,7 +289,7 @@ def _lower_bound(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     if answer.status is Status.CONFLICT:
         yield from _refuted(sample, answer)
     elif answer.status in (Status.LIMIT, Status.ERROR, Status.UNSOLVED):
-        yield _UNFINISHED
+        yield UNFINISHED
     else:
         yield from _above(sample, float(answer.projection.value[answer.i]))
         if answer.status in (Status.SATISFIED, Status.PROJECTED):
@@ -357,10 +339,10 @@ def _certificate(sample: Sample, answer: Answer, name: str) -> Iterator[str]:
     try:
         proof = gdpnet.proof.certify(case.rules, yhat, x, weights=case.weights, time_limit=_SECONDS)
     except SolverError:
-        yield _UNFINISHED
+        yield UNFINISHED
         return
     except InputError as error:
-        yield _UNFINISHED if _is_close(sample) else f"certify: {error}"
+        yield UNFINISHED if _is_close(sample) else f"certify: {error}"
         return
     conflict = proof.bound == INF
     y = None if conflict else answer.projection.y[i]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing.connection import Connection
 
-from tests.fuzz.judge import Tally, judge
+from tests.fuzz.judge import judge
+from tests.fuzz.tally import Tally
 
 # A case takes a second or less, a few time limits at most: what is not back by then hangs.
 DEADLINE = 60.0

@@ -87,6 +87,42 @@ def disc(radius: float = 1.0) -> gdpnet.RuleModel:
 
 
 @pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+def test_far_predictions_are_projected(size: float, norm: str) -> None:
+    """Multipliers are as large as the prediction; the point keeps its digits."""
+    yhat = size * torch.tensor([[-1.0, 3e-13], [-1.0, -1.0], [-1.0, 0.5], [2e-13, -1.0]]).double()
+    p = gdpnet.project(disc(), yhat, norm=norm)
+    assert (p.status == Status.PROJECTED).all()
+    assert disc().satisfied(p.y, tol=1e-9).all()
+    if norm == "l2":
+        expected = yhat / torch.linalg.vector_norm(yhat, dim=1, keepdim=True)
+        assert torch.allclose(p.y, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "seed"), [("convex_thin", 68), ("convex_thin", 149)])
+def test_sets_that_touch_are_not_taken_for_empty(name: str, seed: int) -> None:
+    """Cuts of touching balls are nearly parallel: the nearer disjunct was closed for that."""
+    pytest.importorskip("clarabel")
+    from tests.fuzz.convex_judge import judge_convex
+
+    assert judge_convex(name, seed).failures == []
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_sets_without_an_interior_are_finished(norm: str) -> None:
+    """With a hair of room; these were LIMIT."""
+    for seed in (5, 103, 892, 920, 1466):
+        rng = np.random.default_rng([seed, 77])
+        d = int(rng.integers(2, 9))
+        kind = ["ellipsoids", "cones", "mixed", "mixed"][int(rng.integers(4))]
+        m = random_convex_model(rng, d, kind, thin=0.1)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        p = gdpnet.project(rules, torch.from_numpy(rng.normal(size=(16, d)) * 3), norm=norm)
+        assert set(p.status.tolist()) <= {Status.SATISFIED, Status.PROJECTED}
+        assert rules.satisfied(p.y, tol=1e-9).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
 def test_strict_answers_hold_without_tolerance(norm: str) -> None:
     rules, rng = disc(), np.random.default_rng(3)
     yhat = torch.from_numpy(rng.uniform(-4, 3, (200, 2)))

@@ -120,6 +120,7 @@ private:
     double farthest() const;
     Index add_cut(Index c, const double* z);
     void note_active_cuts();
+    bool contradicts();
     bool has_active_cuts() const;
     bool add_cuts(bool active);
     bool still_there() const;
@@ -127,6 +128,7 @@ private:
     void list_active();
     bool signs_are_right();
     bool install();
+    void refine_curved();
     bool curved_rows_hold(double share) const;
     Gain look_ahead_curved(Index i) const;
 

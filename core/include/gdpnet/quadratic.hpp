@@ -120,6 +120,7 @@ public:
     std::vector<double> rhs;             // (m,)
     std::vector<double> tolerance;       // (m,): a row is violated beyond it
     std::vector<double> forgiven;        // (m,): an excess that a row dependent on the active ones may have
+    double contradiction = 0.0;          // where `minimise` found the rows infeasible: by what they surely are
     Flags kinked;                        // (n,)
     Flags costly;                        // (n,): what is no auxiliary; of the others only centres tell where they are
     std::vector<double> curvature;       // (n,); after a change comes a restart
@@ -167,6 +168,7 @@ private:
     void let_go(Index who);
     Violation most_violated() const;
     void fix_column(Kind kind, Index j);
+    double reach_of_rest() const;
     Outcome bring_in(Violation violation);
     double size_of_terms(Index i) const;
     bool multipliers_have_right_signs();

@@ -46,6 +46,10 @@ struct Sample {
     // rounding is no violation then, and whether the point is good enough is judged afterwards.
     void allow_rounding(Vector<const double> yhat, double lost);
 
+    // Gives curved rows room, relative to their sizes. Sets without an interior get one: rounding cannot empty them
+    // then, and curves have multipliers.
+    void loosen_curves(double room);
+
     // `a z - b` of row i, scaled.
     double excess(Index i, const double* z) const {
         const Row& at = row[i];

@@ -60,6 +60,8 @@ constexpr double kNoPivotOfNewton = 1e-13;     // relative to the largest entry 
 constexpr double kWrongMultiplier = 1e-9;      // of a wrong sign, relative to the largest
 constexpr double kApex = 1e-9;                 // of a norm, relative to the size of its arguments: it has no gradient
 constexpr double kSamePolished = 1e-11;        // a point that steps of the program left where it was, relative
+constexpr double kThinRoom = 1e-13;            // that rows get where sets without an interior are in the way, relative:
+                                               // what touches is then wider by its root, 3e-7
 constexpr double kLeastArgument = 1e-300;      // of functions that end at 0
 
 // ---- derivatives of points on a face

@@ -26,6 +26,8 @@ _ROUNDS = 200
 _INSIDE = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
 # Of what is outside of a domain no tangent is steep enough; beyond this slope solvers fail.
 _STEEPEST = 2e7
+# Of what is added up in a tangent, solvers tell no less apart.
+_LOST = 1e-9
 
 By = Callable[[DisjunctiveProgram], DisjunctiveAnswer]
 
@@ -36,7 +38,10 @@ def to_a_vertex(program: DisjunctiveProgram) -> DisjunctiveAnswer:
 
 
 def solve(
-    program: DisjunctiveProgram, sample: RulesAtSample, by: By = to_a_vertex
+    program: DisjunctiveProgram,
+    sample: RulesAtSample,
+    by: By = to_a_vertex,
+    enough: float = float("inf"),
 ) -> DisjunctiveAnswer:
     """Solve a program whose rows may be convex.
 
@@ -44,6 +49,7 @@ def solve(
         program: of the sample.
         sample: the rules that its curves belong to.
         by: solves what is linear.
+        enough: no more tangents are needed where the last column is beyond this.
 
     Raises:
         SolverError: the tangents do not settle.
@@ -57,7 +63,7 @@ def solve(
     before: np.ndarray | None = None
     for _ in range(_ROUNDS):
         answer = by(_with(program, tangents))
-        if answer.point is None:
+        if answer.point is None or answer.point[-1] > enough:
             return answer
         held = {*program.global_rows, *program.rows_of(sorted(answer.literals))}
         broken = [row for row in program.curved if row in held]
@@ -163,7 +169,8 @@ def _at(line: _Line, sample: RulesAtSample, point: np.ndarray) -> list[Tangent]:
     size = max(1.0, abs(line.bound), np.abs(line.slope).max())
     for inside in _INSIDE:
         tangent = _tangent(line, sample, point, inside)
-        if tangent.slope @ point > tangent.bound + TOLERANCES.holds * size:
+        lost = _LOST * max(abs(tangent.bound), np.abs(tangent.slope * point).max())
+        if tangent.slope @ point > tangent.bound + max(TOLERANCES.holds * size, lost):
             return [tangent]
     return []
 
