@@ -116,7 +116,7 @@ def _(
 
 
 def _autograd() -> Any:
-    """torch's differentiation, which rows that depend on x need, inside of an operator.
+    """Torch's differentiation, which rows that depend on x need, inside of an operator.
 
     There it is switched off, and everything has gradient 0, without a word.
     """

@@ -244,7 +244,7 @@ def test_recipes_that_cannot_be_followed(cooling) -> None:
     assert recipe_of(Projector(cooling, gradient=Half())) != recipe
     content = bytes(CompiledProjection(own).rules.tolist())
     del _LIVING[recipe]
-    with pytest.raises(InputError, match="Half is no class of gdpnet.*Build that layer here"):
+    with pytest.raises(InputError, match=r"Half is no class of gdpnet.*Build that layer here"):
         projector_of(recipe, content)
     recipe = recipe_of(Projector(cooling))
     _LIVING.pop(recipe, None)
