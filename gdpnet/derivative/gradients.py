@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gdpnet import core
+from gdpnet.derivative.passing import Identity, WeightedSum
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
 from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
@@ -190,7 +191,7 @@ class StraightThrough(Sensitivity):
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The identity."""
-        return _Identity(request.rules, request.yhat - answer.y if self.inward else None)
+        return Identity(request.rules, request.yhat - answer.y if self.inward else None)
 
 
 @dataclass(frozen=True)
@@ -235,43 +236,11 @@ class Mixed(Sensitivity):
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""
-        return _Sum(
+        return WeightedSum(
             self.first.backward(request, answer),
             self.second.backward(request, answer),
             float(self.alpha),
         )
-
-
-class _Identity(Linearisation):
-    complete = True
-
-    def __init__(self, rules: Rules, beyond: Array | None) -> None:
-        self._rules = rules
-        self._beyond = beyond
-
-    def vjp(self, gradient: Array) -> Gradients:
-        if self._beyond is not None:
-            gradient = np.where(self._beyond * gradient < 0.0, 0.0, gradient)
-        return Gradients.passing(self._rules, gradient)
-
-
-class _Sum(Linearisation):
-    def __init__(self, first: Linearisation, second: Linearisation, alpha: float) -> None:
-        self._first, self._second, self._alpha = first, second, alpha
-        self.complete = first.complete and second.complete
-
-    @property
-    def known(self) -> Array | bool:  # type: ignore[override]
-        return self._first.known & self._second.known
-
-    @property
-    def capped(self) -> Array | None:  # type: ignore[override]
-        first = self._first.capped
-        return self._second.capped if first is None else first
-
-    def vjp(self, gradient: Array) -> Gradients:
-        pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
-        return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
 
 
 class Derivative:
@@ -316,6 +285,25 @@ class Derivative:
         if not self.sensitivity.needs_linearisation or not moved.any():
             return np.zeros(len(moved), dtype=bool)
         return np.asarray(moved & ~np.asarray(self.backward.known))
+
+    def decided(self, gradient: Array) -> Derivative:
+        """The same as a linear function; see `Linearisation.decided`."""
+        made = Derivative(self.sensitivity, self.request, self.answer)
+        made._backward = self.backward.decided(gradient)
+        return made
+
+    @property
+    def changing(self) -> str | None:
+        """Why the derivative is not constant near these points; None where it is."""
+        settings, rules = self.request.settings, self.request.rules
+        if settings.plan is not None:
+            return "it is that of a relaxation, whose rows depend on the prediction"
+        if rules.data.curved:
+            return f"Constraint '{rules.data.rows[rules.data.curved[0]].name}' is not linear"
+        for part in parts_of(self.sensitivity):
+            if not isinstance(part, Vertex | StraightThrough):
+                return f"gradient={part!r} changes with the prediction"
+        return None
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""

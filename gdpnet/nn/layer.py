@@ -10,6 +10,7 @@ from torch import nn
 
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
+from gdpnet.projection.library import CompiledProjection
 from gdpnet.projection.projection import Projection, ProjectionInfo
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
@@ -84,6 +85,7 @@ class ProjectionLayer(nn.Module):
             on_conflict=on_conflict,
             on_invalid=on_invalid,
         )
+        self._compiled = CompiledProjection(self._projector)
 
     @property
     def rules(self) -> RuleModel:
@@ -119,6 +121,8 @@ class ProjectionLayer(nn.Module):
         """
         if torch.compiler.is_compiling():
             # Solving is no matter for a compiler of tensor programs.
+            if not return_info:
+                return self._compiled(yhat, x)
             projection = torch.compiler.disable(self.project)(yhat, x)
         else:
             projection = self.project(yhat, x)

@@ -15,7 +15,8 @@ from gdpnet.ir.batch import Batch, Origin, flat
 from gdpnet.ir.prices import Payment
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
-from gdpnet.projection.operator import OperatorNode
+from gdpnet.projection.node import OperatorNode
+from gdpnet.projection.operator import attach
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
 from gdpnet.solve.base import Answer, Request
@@ -56,8 +57,8 @@ class Projection:
         self.answer = answer
         self._weights = weights
         self._unit = unit
-        self._seconds = seconds
-        self._derivative = derivative
+        self.times = seconds
+        self.derivative = derivative
         self._y: torch.Tensor | None = None
         self._yhat: torch.Tensor | None = None
         self._x: torch.Tensor | None = None
@@ -69,15 +70,14 @@ class Projection:
         They carry gradients where a gradient was named and prediction or inputs require one.
         """
         if self._y is None:  # a cached_property would take a lock
-            self._y = self._outputs()
+            self._y = self.outputs()
         return self._y
 
     def attach(self, yhat: Any, x: Any) -> None:
         """Make `y` a function of prediction and inputs in torch's graph."""
-        assert self._derivative is not None
-        y = self._outputs()
-        solution = OperatorNode(self._rules, y, self._derivative, self._seconds)
-        self._y = solution.attach(yhat, x)
+        assert self.derivative is not None
+        y = self.outputs()
+        self._y = attach(self.node(y), yhat, x)
         self._yhat = yhat if isinstance(yhat, torch.Tensor) else None
 
     def follow_prices(self, x: Any) -> None:
@@ -85,7 +85,17 @@ class Projection:
         if isinstance(x, torch.Tensor) and x.requires_grad and torch.is_grad_enabled():
             self._x = x
 
-    def _outputs(self) -> torch.Tensor:
+    def node(self, y: torch.Tensor | None = None) -> OperatorNode:
+        """What knows the derivative; `y` are outputs that it gives away."""
+        assert self.derivative is not None
+        return OperatorNode(self._rules, y, self.derivative, self.times)
+
+    def with_outputs(self, y: torch.Tensor) -> Projection:
+        """The same, and `y` the outputs that are shown."""
+        self._y = y
+        return self
+
+    def outputs(self) -> torch.Tensor:
         """Outputs in memory of their own, which the caller may write into.
 
         Distances and gradients are made of the solver's, later. No view either: torch lets nobody
@@ -454,7 +464,7 @@ class ProjectionInfo:
 
         The QP takes some of the products only, or could not be solved; or MILP returned no vertex.
         """
-        derivative = self._projection._derivative
+        derivative = self._projection.derivative
         if derivative is None or not derivative.available:
             return None
         capped = derivative.backward.capped
@@ -466,7 +476,7 @@ class ProjectionInfo:
 
         A fallback solved them, of which no derivative is known. None where y has no gradient.
         """
-        derivative = self._projection._derivative
+        derivative = self._projection.derivative
         return None if derivative is None else self._projection._tensor(derivative.identity)
 
     def _note(self, name: str) -> torch.Tensor | None:
@@ -476,7 +486,7 @@ class ProjectionInfo:
     @property
     def seconds(self) -> dict[str, float]:
         """Time of each stage: "assemble", "solve" and, once it ran, "backward"."""
-        return dict(self._projection._seconds)
+        return dict(self._projection.times)
 
     def __repr__(self) -> str:
         times = ", ".join(f"{name} {1e3 * t:.3g} ms" for name, t in self.seconds.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gdpnet.ir.batch import read_arrays
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import postprocessing
+from gdpnet.projection.operator import has_tangent, is_transformed, transformed
 from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
@@ -244,20 +246,43 @@ class Projector:
             yhat: predictions, `... x d`.
             x: inputs, `... x p`, or `p` for all samples.
         """
-        started = time.perf_counter()
         if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise InputError(_TRACED)
+        if is_transformed():
+            return transformed(self.rules, partial(self.solve, differentiable=True), yhat, x)
+        differentiable = self.sensitivity is not None and (
+            (
+                torch.is_grad_enabled()
+                and (
+                    # The prediction of a network does: look at it first.
+                    (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
+                    or (isinstance(x, torch.Tensor) and x.requires_grad)
+                )
+            )
+            or has_tangent(yhat, x)
+        )
+        projection = self.solve(yhat, x, differentiable)
+        if differentiable:
+            projection.attach(yhat, x)
+        if self.rules.data.priced:
+            projection.follow_prices(x)
+        return projection
+
+    def solve(self, yhat: Any, x: Any, differentiable: bool) -> Projection:
+        """Project a batch, outside of torch's graph.
+
+        Args:
+            yhat: predictions, `... x d`.
+            x: inputs, `... x p`, or `p` for all samples.
+            differentiable: whether the derivative will be asked for.
+        """
+        started = time.perf_counter()
         rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
         inputs, predictions, invalid, origin = read_arrays(
             yhat, x, rules.input_names, rules.output_names, mark
         )
-        differentiable = linearise = False
+        linearise = False
         if sensitivity is not None:
-            differentiable = torch.is_grad_enabled() and (
-                # The prediction of a network does: look at it first.
-                (isinstance(yhat, torch.Tensor) and yhat.requires_grad)
-                or (isinstance(x, torch.Tensor) and x.requires_grad)
-            )
             wanted = differentiable or self.forward == "qp"
             linearise = wanted and sensitivity.needs_linearisation
         key = origin.dtype, linearise
@@ -285,20 +310,30 @@ class Projector:
             unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
             answer = answer.replace(value=answer.value * unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
-        projection = Projection(
-            request, origin, answer, self.weights, self._unit, seconds, derivative
-        )
-        if differentiable:
-            projection.attach(yhat, x)
-        if rules.data.priced:
-            projection.follow_prices(x)
-        return projection
+        return Projection(request, origin, answer, self.weights, self._unit, seconds, derivative)
 
     @property
     def unusual(self) -> dict[str, Any]:
         """Keywords that are not as usual, of those that say how answers are treated."""
         usual = Projector.__init__.__kwdefaults__ or {}
-        chosen = {
+        return {key: value for key, value in self._treatment.items() if value != usual[key]}
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords that make the same projector again, from the same rules."""
+        plan = self._settings.plan
+        exact_or_adaptive = self.relaxation if isinstance(self.relaxation, str) else "dnf"
+        weights = None if (self.weights == 1.0).all() else self.weights.tolist()
+        return self._treatment | {
+            "weights": weights,
+            "relaxation": exact_or_adaptive if plan is None or self._settings.adaptive else plan,
+            "solver": self.backend,
+            "gradient": self.sensitivity,
+        }
+
+    @property
+    def _treatment(self) -> dict[str, Any]:
+        return {
             "norm": self._settings.norm,
             "forward": self.forward,
             "strict": self.strict,
@@ -307,7 +342,6 @@ class Projector:
             "on_conflict": self.on_conflict,
             "on_invalid": self.on_invalid,
         }
-        return {key: value for key, value in chosen.items() if value != usual[key]}
 
     def _settings_for(self, dtype: torch.dtype, linearise: bool) -> tuple[Settings, bool]:
         """Settings for a type of predictions, and whether rounding to it can do no harm."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -40,12 +41,38 @@ def save(data: RuleData, path: str | PathLike[str]) -> None:
     Path(path).write_text(json.dumps(_encode(data), indent=1) + "\n", encoding="utf-8")
 
 
+def packed(data: RuleData) -> bytes:
+    """What a file says, as few bytes."""
+    return zlib.compress(json.dumps(_encode(data), separators=(",", ":")).encode())
+
+
+def unpacked(content: bytes, what: str) -> RuleData:
+    """Rules from `packed`.
+
+    Args:
+        content: what it made of them.
+        what: where it was found, for messages.
+    """
+    try:
+        text = zlib.decompress(content).decode()
+    except (zlib.error, ValueError) as error:
+        raise RuleError(f"{what}: these are no rules ({error}).") from None
+    return _read(text, {}, what)
+
+
 def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
     """Read rules from a file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except ValueError as error:  # of the encoding
+        raise RuleError(f"{path}: not a file of rules ({error}).") from None
+    return _read(text, conditions, str(path))
+
+
+def _read(text: str, conditions: Mapping[str, Any], path: str) -> RuleData:
+    try:
         content = json.loads(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:  # of the encoding, of JSON, of endless numbers
+    except (ValueError, RecursionError) as error:  # of JSON, of endless numbers
         raise RuleError(f"{path}: not a file of rules ({error}).") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise RuleError(f"{path}: not a file of rules; write one with RuleModel.save.")
@@ -56,7 +83,7 @@ def load(path: str | PathLike[str], conditions: Mapping[str, Any]) -> RuleData:
             "Update gdpnet to read newer ones."
         )
     try:
-        return _decode.decode(content, conditions, str(path))
+        return _decode.decode(content, conditions, path)
     except Unknown as unknown:
         raise RuleError(
             f"{path}: {unknown} A newer gdpnet wrote the file: update gdpnet to read it."

@@ -156,6 +156,14 @@ class Linearisation(ABC):
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
 
+    def decided(self, gradient: Array) -> Linearisation:
+        """The same as a linear function, where it is none: what signs decide, these have decided.
+
+        Args:
+            gradient: of a loss with respect to y, (B, d).
+        """
+        return self
+
 
 @dataclass(slots=True, eq=False)
 class Answer:

@@ -489,20 +489,25 @@ def test_inputs_of_any_single_row_shape_get_their_gradient(shapes) -> None:
 
 
 def test_writing_into_what_a_gradient_needs_is_told() -> None:
-    rules = simplex()
-    yhat = torch.rand(4, 6, dtype=torch.float64, requires_grad=True)
-    y = gdpnet.project(rules, yhat, gradient="vertex").y
+    m = pyo.ConcreteModel()
+    m.a = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(bounds=(0, 10))
+    m.least = pyo.Constraint(expr=m.a * m.y >= 2)
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.a])
+    x = torch.ones(4, 1, dtype=torch.float64, requires_grad=True)
+    y = gdpnet.project(rules, torch.zeros(4, 1), x, gradient="vertex").y
     with torch.no_grad():
-        yhat.zero_()
+        x.fill_(3.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 
 
-def test_writing_into_what_was_copied_is_allowed() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_writing_into_what_was_copied_is_allowed(dtype) -> None:
     rules = simplex()
     found = []
     for written in (False, True):
-        yhat = torch.linspace(-1, 1, 24).reshape(4, 6).requires_grad_()  # float32
+        yhat = torch.linspace(-1, 1, 24, dtype=dtype).reshape(4, 6).requires_grad_()
         y = gdpnet.project(rules, yhat, gradient="auto").y
         if written:
             with torch.no_grad():

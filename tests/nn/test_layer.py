@@ -426,18 +426,6 @@ def test_mixed_precision(cooling, batch) -> None:
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
-# torch looks at .grad of what stands at a break of its graph, and warns itself of that.
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
-def test_torch_compile_of_the_surrounding_model(cooling, batch) -> None:
-    _, x = batch
-    model = network(cooling)
-    expected, wanted = model(x), gradients(model, x)
-    compiled = torch.compile(model, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), expected)
-    for found, g in zip(gradients(compiled, x), wanted, strict=True):
-        torch.testing.assert_close(found, g)
-
-
 # torch itself says that it will be gone one day, and what it makes constants of.
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*:torch.jit.TracerWarning")
@@ -450,14 +438,6 @@ def test_tracing_is_refused(cooling, batch) -> None:
     # What the message says to do instead.
     body = torch.jit.trace(model.body, (x,))
     assert torch.equal(model.layer(body(x / 30), x), model(x))
-
-
-def test_second_derivatives_are_refused() -> None:
-    yhat = torch.tensor([[8.0]], requires_grad=True)
-    y = gdpnet.ProjectionLayer(gap())(yhat).square().sum()
-    (first,) = torch.autograd.grad(y, yhat, create_graph=True)
-    with pytest.raises(RuntimeError, match=r"twice|not have been used"):
-        torch.autograd.grad(first.sum(), yhat)
 
 
 def test_workers_that_are_spawned(cooling) -> None:

@@ -1,0 +1,75 @@
+"""Linearisations that ask no solver: the identity, and what is mixed of others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdpnet.ir.rules import Rules
+from gdpnet.solve.base import Array, Gradients, Linearisation
+
+
+class Identity(Linearisation):
+    """Gradients pass as they are, or inwards only.
+
+    Args:
+        rules: the rules.
+        beyond: prediction less output, (B, d): a gradient that would drive the prediction further
+            away is dropped; None where all of it passes.
+    """
+
+    complete = True
+
+    def __init__(self, rules: Rules, beyond: Array | None) -> None:
+        self._rules = rules
+        self._beyond = beyond
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """The gradient, or what of it leads inwards."""
+        if self._beyond is not None:
+            gradient = np.where(self._beyond * gradient < 0.0, 0.0, gradient)
+        return Gradients.passing(self._rules, gradient)
+
+    def decided(self, gradient: Array) -> Linearisation:
+        """The same with the signs of another gradient."""
+        if self._beyond is None:
+            return self
+        return _Masked(self._rules, self._beyond * gradient < 0.0)
+
+
+class _Masked(Linearisation):
+    complete = True
+
+    def __init__(self, rules: Rules, dropped: Array) -> None:
+        self._rules, self._dropped = rules, dropped
+
+    def vjp(self, gradient: Array) -> Gradients:
+        return Gradients.passing(self._rules, np.where(self._dropped, 0.0, gradient))
+
+
+class WeightedSum(Linearisation):
+    """`alpha` times one linearisation and `1 - alpha` times another."""
+
+    def __init__(self, first: Linearisation, second: Linearisation, alpha: float) -> None:
+        self._first, self._second, self._alpha = first, second, alpha
+        self.complete = first.complete and second.complete
+
+    @property
+    def known(self) -> Array | bool:  # type: ignore[override]
+        """Samples of which both know the derivative."""
+        return self._first.known & self._second.known
+
+    @property
+    def capped(self) -> Array | None:  # type: ignore[override]
+        """Samples of which one is not that of the whole program."""
+        first = self._first.capped
+        return self._second.capped if first is None else first
+
+    def vjp(self, gradient: Array) -> Gradients:
+        """The weighted mean."""
+        pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
+        return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
+
+    def decided(self, gradient: Array) -> Linearisation:
+        """The weighted mean of what they become."""
+        first, second = self._first.decided(gradient), self._second.decided(gradient)
+        return WeightedSum(first, second, self._alpha)
