@@ -3,6 +3,7 @@
 from gdpnet.study._data import find_data
 from gdpnet.study._models import LoadedModel, load_model, shipped_models
 from gdpnet.study._summary import projection_summary
+from gdpnet.study.batches import BatchProjector
 from gdpnet.study.comparison import Comparison, compare
 from gdpnet.study.streaming import Streamed, project_file
 from gdpnet.study.training import (
@@ -22,6 +23,7 @@ from gdpnet.study.training import (
 __all__ = [
     "METHODS",
     "PROTOCOLS",
+    "BatchProjector",
     "Comparison",
     "Data",
     "Grid",
