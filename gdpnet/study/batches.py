@@ -30,7 +30,7 @@ norm than l1 has its name behind it."""
 _HERE = "the batch"  # where the rows come from, unless somebody says
 
 
-class Rows(NamedTuple):
+class ProjectedRows(NamedTuple):
     """Rows of a table, projected.
 
     Attributes:
@@ -160,7 +160,7 @@ class BatchProjector:
         self.columns.refuse(_HERE, schema.names)
         return self.project(_empty(schema)).batch.schema
 
-    def project(self, batch: pyarrow.RecordBatch, source: object = _HERE) -> Rows:
+    def project(self, batch: pyarrow.RecordBatch, source: object = _HERE) -> ProjectedRows:
         """Project rows, and tell more about them.
 
         Args:
@@ -172,7 +172,7 @@ class BatchProjector:
         inputs = len(layout.inputs)
         projection = self._projector(numbers[:, inputs:], numbers[:, :inputs])
         done = layout.with_results(batch, projection)
-        return Rows(done, projection.answer.status, np.isfinite(numbers), numbers)
+        return ProjectedRows(done, projection.answer.status, np.isfinite(numbers), numbers)
 
 
 class Columns:

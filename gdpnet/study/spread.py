@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Spread(Protocol):
+class Runner(Protocol):
     """Runs work on many items, somewhere."""
 
     def run(
@@ -50,7 +50,7 @@ class Processes:
     def run(
         self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]
     ) -> Iterator[Result]:
-        """What a work yields for each item, in the order in which it comes; see `Spread`."""
+        """What a work yields for each item, in the order in which it comes; see `Runner`."""
         context = multiprocessing.get_context("spawn")
         queue = context.SimpleQueue()
         jobs = min(self._jobs, len(items))

@@ -42,6 +42,7 @@ class Streamed:
         unusable: how many rows have no finite number in some column that is needed.
         first_unusable: which is the first of them, and what is there, in words.
         left_over: a sentence for each file of the same target that a stopped run had left.
+        skipped: files of a folder that were there already.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class Streamed:
     unusable: int = 0
     first_unusable: str = ""
     left_over: tuple[str, ...] = ()
+    skipped: int = 0
 
     def __repr__(self) -> str:
         told = ", ".join(f"{n:,} {status.name}" for status, n in self.statuses.items() if n)
@@ -136,19 +138,10 @@ def project_file(
         a,4.5,3,PROJECTED,1.5
         b,8,8,SATISFIED,0
     """
-    need("pyarrow", "study")
-    check_choice("on_invalid", on_invalid, ("mark", "raise"))
-    check_count("chunk", chunk)
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
-        raise InputError(f"delimiter: expected one ASCII character, got {delimiter!r}.")
-    if delimiter in '"\r\n':
-        raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
     source, target = Path(source), Path(target)
-    check_readable(source)
-    text = kind_of(target) == ".csv"
+    _check(source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter)
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already. Name another file, or allow to overwrite it.")
-    started = time.perf_counter()
     keywords = planned(
         rules,
         source,
@@ -170,11 +163,49 @@ def project_file(
         delimiter=delimiter,
     )
     project = BatchProjector(rules, **keywords)
+    return stream(
+        project,
+        source,
+        target,
+        on_invalid=on_invalid,
+        chunk=chunk,
+        delimiter=delimiter,
+        progress=progress,
+        clear=True,
+    )
+
+
+def stream(
+    project: BatchProjector,
+    source: Path,
+    target: Path,
+    *,
+    on_invalid: str = "mark",
+    chunk: int = 16384,
+    delimiter: str = ",",
+    progress: Callable[[int, float], None] | None = None,
+    clear: bool = False,
+) -> Streamed:
+    """Project a file piece by piece; the target is complete, or what it was.
+
+    Args:
+        project: what becomes of the rows.
+        source: a `.csv` or `.parquet` file.
+        target: one of either kind.
+        on_invalid: as in `project_file`, as all keywords that it has too.
+        chunk: most rows that are projected at a time.
+        delimiter: between the columns of csv files.
+        progress: told how far it is.
+        clear: remove what runs that were killed have left of the target.
+    """
+    _check(source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter)
+    started = time.perf_counter()
+    text = kind_of(target) == ".csv"
     reader = TableReader(source, project.columns, text, delimiter)
     unusable, first_unusable = 0, ""
     counts, rows = np.zeros(len(Status), dtype=np.int64), 0
     with contextlib.closing(reader):
-        left_over = clear_left_overs(target)
+        left_over = clear_left_overs(target) if clear else ()
         with table_writer(target, delimiter) as write:
             for batch in reader.pieces(chunk):
                 done = project.project(batch, source)
@@ -195,6 +226,19 @@ def project_file(
     statuses = {status: int(counts[status]) for status in Status}
     seconds = time.perf_counter() - started
     return Streamed(target, rows, statuses, seconds, unusable, first_unusable, left_over)
+
+
+def _check(source: Path, target: Path, *, on_invalid: str, chunk: int, delimiter: str) -> None:
+    """Raise before anything is read or written."""
+    need("pyarrow", "study")
+    check_choice("on_invalid", on_invalid, ("mark", "raise"))
+    check_count("chunk", chunk)
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
+        raise InputError(f"delimiter: expected one ASCII character, got {delimiter!r}.")
+    if delimiter in '"\r\n':
+        raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
+    check_readable(source)
+    kind_of(target)
 
 
 def planned(

@@ -13,7 +13,7 @@ from gdpnet.checks import check_choice
 from gdpnet.derivative.gradients import sensitivity_of
 from gdpnet.errors import InputError
 from gdpnet.study._models import load_model
-from gdpnet.study.spread import Processes, Spread, leave_if_orphaned
+from gdpnet.study.spread import Processes, Runner, leave_if_orphaned
 from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
@@ -75,7 +75,7 @@ def train(
     *,
     jobs: int = 1,
     together: bool = False,
-    spread: Spread | None = None,
+    spread: Runner | None = None,
     force: bool = False,
     progress: Progress | None = None,
     finished: Callable[[int, int], None] | None = None,
@@ -108,6 +108,9 @@ def train(
         >>> grid = Grid(methods=("base", "dnf"), sizes=(50,), seeds=(0,), protocols=("paper",))
         >>> rows = train("models/cooling", grid, "build/small")  # doctest: +SKIP
     """
+    if spread is not None:  # who runs it may start elsewhere
+        out = os.path.abspath(out)
+        model = os.path.abspath(model) if os.path.exists(model) else model
     task = Task(load_model(model), grid.norm)
     _refuse_unknown(task, grid)
     folder = StudyFolder(out, force)
@@ -145,7 +148,7 @@ def _fill(
     model: str,
     jobs: int,
     together: bool,
-    spread: Spread | None,
+    spread: Runner | None,
     progress: Progress | None,
     finished: Callable[[int, int], None] | None,
     save_every: float,
