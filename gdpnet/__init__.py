@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gdpnet import plan as plan
     from gdpnet import plot as plot
     from gdpnet import proof as proof
+    from gdpnet import ray as ray
+    from gdpnet import sklearn as sklearn
     from gdpnet import study as study
     from gdpnet import testing as testing
     from gdpnet.relaxation import convexify_rules as convexify
@@ -34,6 +36,8 @@ else:
             "plan": "gdpnet.plan",
             "plot": "gdpnet.plot",
             "proof": "gdpnet.proof",
+            "ray": "gdpnet.ray",
+            "sklearn": "gdpnet.sklearn",
             "study": "gdpnet.study",
             "testing": "gdpnet.testing",
         },

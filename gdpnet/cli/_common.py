@@ -8,10 +8,14 @@ import os
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from gdpnet.study.spread import Runner
 
 Model = Annotated[
     Path,
@@ -41,6 +45,41 @@ Norm = Annotated[
     NormName,
     typer.Option(help="Norm of the distance; what does not know l2 refuses it by name."),
 ]
+
+
+class OnCluster(TyperCommand):
+    """A command with the option `--ray`, whose value may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the option the value that it has alone."""
+        for k, word in enumerate(args):
+            if word == "--ray" and (k + 1 == len(args) or args[k + 1].startswith("-")):
+                args = [*args[: k + 1], "local", *args[k + 1 :]]
+                break
+        return super().parse_args(ctx, args)
+
+
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster: auto or HOST:PORT joins one; without a value, at the end of "
+        "the line, one is started on this machine.",
+        show_default=False,
+    ),
+]
+
+
+def spread_over(ray: str | None) -> Runner | None:
+    """What runs the work on a cluster; None where none was named."""
+    if ray is None:
+        return None
+    from gdpnet.extras import need
+    from gdpnet.ray import Tasks
+
+    need("ray", "ray", "--ray needs")
+    return Tasks(ray)
 
 
 def make_console() -> Console:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import version_of
+from gdpnet.cli._common import OnCluster, version_of
 
 # In the order of the help.
 _COMMANDS = (
@@ -29,7 +29,9 @@ app = typer.Typer(
 )
 
 for _name in _COMMANDS:
-    app.command(_name)(getattr(importlib.import_module(f"gdpnet.cli.{_name}"), _name))
+    app.command(_name, cls=OnCluster)(
+        getattr(importlib.import_module(f"gdpnet.cli.{_name}"), _name)
+    )
 
 
 @app.callback(invoke_without_command=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,11 +12,16 @@ from gdpnet.cli._common import (
     Model,
     Norm,
     NormName,
+    Ray,
     errors_as_text,
     progress_bar,
     refuse_unwritable,
+    spread_over,
 )
 from gdpnet.solve import names
+
+if TYPE_CHECKING:
+    from gdpnet.study import Streamed
 
 
 class OnConflict(StrEnum):
@@ -38,9 +43,14 @@ def project(
     context: typer.Context,
     model: Model,
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A .csv file with a line of names, or .parquet.")
+        Path,
+        typer.Argument(
+            metavar="IN", help="A .csv file with a line of names, or .parquet; or a folder of them."
+        ),
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="A .csv or .parquet file.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A .csv or .parquet file; or a folder.")
+    ],
     norm: Norm = NormName.l1,
     relaxation: Annotated[
         str,
@@ -79,8 +89,18 @@ def project(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads of the solver; chosen where not given.")
     ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for a row; without it limits count work.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes for the files of a folder; all cores if not given."),
+    ] = None,
+    ray: Ray = None,
     delimiter: Annotated[str, typer.Option(help="Between the columns of csv files.")] = ",",
-    force: Annotated[bool, typer.Option("--force", help="OUT may exist.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="OUT may exist; all of a folder is projected again.")
+    ] = False,
 ) -> None:
     """Project the predictions of a table, however long, onto the rules.
 
@@ -93,50 +113,73 @@ def project(
                        with --norm l2 gdpnet_distance_l2, the Euclidean one
     It is written under another name and moved when it is complete. No column of IN is
     overwritten, except by --replace and --again.
+    \b
+    Where IN is a folder, OUT is one: each .csv and .parquet file in and below IN becomes
+    a file of the same name. The same command goes on where a run was stopped.
     """  # noqa: D301
     from gdpnet.errors import InputError
-    from gdpnet.study import load_model, project_file
+    from gdpnet.study import load_model, project_file, project_folder
     from gdpnet.study.left_overs import clear_left_overs
     from gdpnet.study.tables import check_readable
 
     with errors_as_text(context):
-        check_readable(source)
-        refuse_unwritable(target)
+        folder = source.is_dir()
+        if not folder:
+            check_readable(source)
+            refuse_unwritable(target)
+            if ray is not None or jobs is not None:
+                raise InputError(
+                    f"{source} is one file, and --ray and --jobs share out the files of a folder."
+                )
         pairs = [text.partition("=") for text in column or ()]
         for name, equals, found in pairs:
             if not (name and equals and found):
                 raise InputError(f"--column: expected NAME=COLUMN, got {name + equals + found!r}.")
-        if target.exists() and not force:
+        if target.exists() and not (folder or force):
             raise InputError(f"{target} exists already. Name another file, or add --force.")
         rules = load_model(model).build()
-        for sentence in clear_left_overs(target):
-            typer.echo(sentence, err=True)
+        keywords: dict[str, Any] = {
+            "norm": norm.value,
+            "relaxation": relaxation,
+            "solver": solver,
+            "time_limit": time_limit,
+            "on_conflict": on_conflict.value,
+            "on_invalid": on_invalid.value,
+            "prefix": prefix,
+            "columns": {name: found for name, _, found in pairs},
+            "replace": replace,
+            "added_prefix": added_prefix,
+            "again": again,
+            "chunk": chunk,
+            "delimiter": delimiter,
+            "overwrite": force,
+        }
+        if threads is not None:
+            keywords["threads"] = threads
         with progress_bar("Projecting") as show:
-            done = project_file(
-                rules,
-                source,
-                target,
-                norm=norm.value,
-                relaxation=relaxation,
-                solver=solver,
-                on_conflict=on_conflict.value,
-                on_invalid=on_invalid.value,
-                threads=threads,
-                prefix=prefix,
-                columns={name: found for name, _, found in pairs},
-                replace=replace,
-                added_prefix=added_prefix,
-                again=again,
-                chunk=chunk,
-                delimiter=delimiter,
-                overwrite=force,
-                progress=lambda rows, share: show(f"{rows:,} rows", share),
-            )
-        told = ", ".join(f"{count:,} {s.name}" for s, count in done.statuses.items() if count)
-        rate = f" ({done.rows / done.seconds:,.0f} a second)" if done.seconds > 1 else ""
-        typer.echo(f"Projected {done.rows:,} rows in {done.seconds:.1f} s{rate}: {told}.")
-        if done.unusable:
-            many = "row is" if done.unusable == 1 else "rows are"
-            first = "" if done.unusable == 1 else "the first: "
-            typer.echo(f"{done.unusable:,} {many} not usable: {first}{done.first_unusable}.")
-        typer.echo(f"Wrote {done.path}")
+            keywords["progress"] = lambda rows, share: show(f"{rows:,} rows", share)
+            if folder:
+                spread = spread_over(ray)
+                done = project_folder(rules, source, target, jobs=jobs, spread=spread, **keywords)
+            else:
+                for sentence in clear_left_overs(target):
+                    typer.echo(sentence, err=True)
+                done = project_file(rules, source, target, **keywords)
+        _tell(done)
+
+
+def _tell(done: Streamed) -> None:
+    for sentence in done.left_over:
+        typer.echo(sentence, err=True)
+    if done.skipped:
+        many = "file was" if done.skipped == 1 else "files were"
+        typer.echo(f"{done.skipped:,} {many} there already.")
+    told = ", ".join(f"{count:,} {s.name}" for s, count in done.statuses.items() if count)
+    rate = f" ({done.rows / done.seconds:,.0f} a second)" if done.seconds > 1 else ""
+    seconds = f"Projected {done.rows:,} rows in {done.seconds:.1f} s{rate}"
+    typer.echo(f"{seconds}: {told}." if told else f"{seconds}.")
+    if done.unusable:
+        many = "row is" if done.unusable == 1 else "rows are"
+        first = "" if done.unusable == 1 else "the first: "
+        typer.echo(f"{done.unusable:,} {many} not usable: {first}{done.first_unusable}.")
+    typer.echo(f"Wrote {done.path}")

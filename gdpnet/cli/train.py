@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gdpnet.cli._common import Model, Norm, NormName, errors_as_text, make_console
+from gdpnet.cli._common import Model, Norm, NormName, Ray, errors_as_text, make_console, spread_over
 from gdpnet.cli.report import show
 
 
@@ -36,6 +36,7 @@ def train(
     together: Annotated[
         bool, typer.Option("--together", help="Train the seeds of a size side by side.")
     ] = False,
+    ray: Ray = None,
     force: Annotated[
         bool, typer.Option("--force", help="Train anew what a damaged checkpoint holds.")
     ] = False,
@@ -72,6 +73,7 @@ def train(
             gradient=gradient,
             norm=norm.value,
         )
+        spread = spread_over(ray)
         _one_thread()
         console = make_console()
         quiet = not console.is_terminal
@@ -91,6 +93,7 @@ def train(
                     out,
                     jobs=jobs,
                     together=together,
+                    spread=spread,
                     force=force,
                     progress=lambda told, step, total: bars.update(
                         stage, description=told, completed=step, total=total, visible=True

@@ -3,7 +3,9 @@
 from gdpnet.study._data import find_data
 from gdpnet.study._models import LoadedModel, load_model, shipped_models
 from gdpnet.study._summary import projection_summary
+from gdpnet.study.batches import BatchProjector
 from gdpnet.study.comparison import Comparison, compare
+from gdpnet.study.folders import project_folder
 from gdpnet.study.streaming import Streamed, project_file
 from gdpnet.study.training import (
     METHODS,
@@ -22,6 +24,7 @@ from gdpnet.study.training import (
 __all__ = [
     "METHODS",
     "PROTOCOLS",
+    "BatchProjector",
     "Comparison",
     "Data",
     "Grid",
@@ -37,6 +40,7 @@ __all__ = [
     "load_model",
     "method_named",
     "project_file",
+    "project_folder",
     "projection_summary",
     "shipped_models",
     "train",

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 _HOST = re.sub(r"[^A-Za-z0-9_]", "_", platform.node()) or "here"
@@ -30,10 +31,19 @@ def clear_left_overs(target: Path) -> tuple[str, ...]:
     Returns:
         A sentence for each file that was found.
     """
-    name = re.compile(rf"\.{re.escape(target.name)}\.(?:(\w+)-)?(\d+)\.part")
+    return _cleared(target.parent.glob(".*.part"), re.escape(target.name))
+
+
+def clear_all_left_overs(folder: Path) -> tuple[str, ...]:
+    """The same for all targets in a folder and below it."""
+    return _cleared(folder.rglob(".*.part"), r".+")
+
+
+def _cleared(files: Iterable[Path], name: str) -> tuple[str, ...]:
+    part = re.compile(rf"\.{name}\.(?:(\w+)-)?(\d+)\.part")
     told = []
-    for file in sorted(target.parent.glob(".*.part")):
-        match = name.fullmatch(file.name)
+    for file in sorted(files):
+        match = part.fullmatch(file.name)
         if match is None:
             continue
         host, process = match[1] or _HOST, int(match[2])

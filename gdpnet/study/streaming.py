@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError
 from gdpnet.extras import need
 from gdpnet.model import RuleModel
-from gdpnet.projection.projection import Projection
-from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
 from gdpnet.study._relaxations import parse
+from gdpnet.study.batches import BatchProjector
 from gdpnet.study.left_overs import clear_left_overs
 from gdpnet.study.tables import (
     TableReader,
@@ -29,16 +28,6 @@ from gdpnet.study.tables import (
     numbers_of,
     table_writer,
 )
-
-if TYPE_CHECKING:
-    import pyarrow
-
-SUFFIX = "_projected"
-"""Added to the name of a column of predictions, for the column of what became of them."""
-
-STATUS, DISTANCE = "gdpnet_status", "gdpnet_distance"
-"""Columns for the name of the `Status`, and for the distance from the prediction; that of another
-norm than l1 has its name behind it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +42,7 @@ class Streamed:
         unusable: how many rows have no finite number in some column that is needed.
         first_unusable: which is the first of them, and what is there, in words.
         left_over: a sentence for each file of the same target that a stopped run had left.
+        skipped: files of a folder that were there already.
     """
 
     path: Path
@@ -62,6 +52,7 @@ class Streamed:
     unusable: int = 0
     first_unusable: str = ""
     left_over: tuple[str, ...] = ()
+    skipped: int = 0
 
     def __repr__(self) -> str:
         told = ", ".join(f"{n:,} {status.name}" for status, n in self.statuses.items() if n)
@@ -77,6 +68,7 @@ def project_file(
     relaxation: str | Plan = "dnf",
     solver: str = "auto",
     weights: Any = None,
+    time_limit: float | None = None,
     on_conflict: str = "pass",
     on_invalid: str = "mark",
     threads: int | None = None,
@@ -112,6 +104,7 @@ def project_file(
             `"plan:BUDGET"` is planned on the first rows.
         solver: as in `gdpnet.project`.
         weights: positive weight of each output in the distance, `d`; 1 where not given.
+        time_limit: seconds for each row.
         on_conflict: as in `gdpnet.project`.
         on_invalid: `"mark"`, or `"raise"` for an error at the first row that cannot be used.
         threads: of the solver; chosen where not given.
@@ -145,62 +138,89 @@ def project_file(
         a,4.5,3,PROJECTED,1.5
         b,8,8,SATISFIED,0
     """
-    need("pyarrow", "study")
-    check_choice("on_invalid", on_invalid, ("mark", "raise"))
-    check_count("chunk", chunk)
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
-        raise InputError(f"delimiter: expected one ASCII character, got {delimiter!r}.")
-    if delimiter in '"\r\n':
-        raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
     source, target = Path(source), Path(target)
-    check_readable(source)
-    text = kind_of(target) == ".csv"
+    _check(source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter)
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already. Name another file, or allow to overwrite it.")
-    asked = parse(relaxation, rules)
-    if solver != "auto" and asked.solver != "auto":
-        raise InputError(f"solver: {relaxation!r} names one already, and {solver!r} is another.")
-    solver = asked.solver if solver == "auto" else solver
-    keywords = {
-        "norm": norm,
-        "solver": solver,
-        "weights": weights,
-        "threads": threads,
-        "on_conflict": on_conflict,
-        "on_invalid": "mark",  # told here, with the rows' numbers in the file
-    }
-    if asked.kind != "plan":  # refused before a file is touched
-        Projector(rules, relaxation=asked.resolve(rules, None, None), **keywords)
-    ending = "" if norm == "l1" else f"_{norm}"
-    layout = _Columns(rules, prefix, columns or {}, replace, added_prefix, ending)
+    keywords = planned(
+        rules,
+        source,
+        {
+            "norm": norm,
+            "relaxation": relaxation,
+            "solver": solver,
+            "weights": weights,
+            "time_limit": time_limit,
+            "threads": threads,
+            "on_conflict": on_conflict,
+            "prefix": prefix,
+            "columns": columns,
+            "replace": replace,
+            "added_prefix": added_prefix,
+            "again": again,
+        },
+        chunk=chunk,
+        delimiter=delimiter,
+    )
+    project = BatchProjector(rules, **keywords)
+    return stream(
+        project,
+        source,
+        target,
+        on_invalid=on_invalid,
+        chunk=chunk,
+        delimiter=delimiter,
+        progress=progress,
+        clear=True,
+    )
+
+
+def stream(
+    project: BatchProjector,
+    source: Path,
+    target: Path,
+    *,
+    on_invalid: str = "mark",
+    chunk: int = 16384,
+    delimiter: str = ",",
+    progress: Callable[[int, float], None] | None = None,
+    clear: bool = False,
+) -> Streamed:
+    """Project a file piece by piece; the target is complete, or what it was.
+
+    Args:
+        project: what becomes of the rows.
+        source: a `.csv` or `.parquet` file.
+        target: one of either kind.
+        on_invalid: as in `project_file`, as all keywords that it has too.
+        chunk: most rows that are projected at a time.
+        delimiter: between the columns of csv files.
+        progress: told how far it is.
+        clear: remove what runs that were killed have left of the target.
+    """
+    _check(source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter)
     started = time.perf_counter()
-    reader = TableReader(source, [*layout.inputs, *layout.predictions], text, delimiter)
-    projector: Projector | None = None
+    text = kind_of(target) == ".csv"
+    reader = TableReader(source, project.columns, text, delimiter)
     unusable, first_unusable = 0, ""
     counts, rows = np.zeros(len(Status), dtype=np.int64), 0
     with contextlib.closing(reader):
-        layout.refuse_taken(source, reader.names, again)
-        left_over = clear_left_overs(target)
+        left_over = clear_left_overs(target) if clear else ()
         with table_writer(target, delimiter) as write:
             for batch in reader.pieces(chunk):
-                x = numbers_of(batch, layout.inputs, source)
-                yhat = numbers_of(batch, layout.predictions, source)
-                finite = np.isfinite(np.column_stack([x, yhat]))
-                usable = finite.all(1)
-                if not first_unusable and not usable.all():
-                    first_unusable = layout.first_unusable(batch, finite, rows)
+                done = project.project(batch, source)
+                unfit = ~done.finite.all(1)
+                if not first_unusable and unfit.any():
+                    first_unusable = project.columns.first_unusable(batch, done.finite, rows)
                     if on_invalid == "raise":
                         raise InputError(f"{source}: {first_unusable}.")
-                unusable += int((~usable).sum())
-                if projector is None:
-                    chosen = asked.resolve(rules, yhat[usable], x[usable])
-                    projector = Projector(rules, relaxation=chosen, **keywords)
-                projection = projector(yhat, x)
+                unusable += int(unfit.sum())
+                written = done.batch
                 if kind_of(source) == ".csv" and not text:
-                    batch = layout.with_numbers(batch, x, yhat)
-                write(layout.with_results(batch, projection))
+                    written = project.columns.with_numbers(written, done.numbers)
+                write(written)
                 rows += batch.num_rows
-                counts += np.bincount(projection.status.numpy(), minlength=len(Status))
+                counts += np.bincount(done.status, minlength=len(Status))
                 if progress is not None:
                     progress(rows, reader.share)
     statuses = {status: int(counts[status]) for status in Status}
@@ -208,88 +228,41 @@ def project_file(
     return Streamed(target, rows, statuses, seconds, unusable, first_unusable, left_over)
 
 
-class _Columns:
-    """Which columns are read, and which are written."""
-
-    def __init__(
-        self,
-        rules: RuleModel,
-        prefix: str,
-        columns: Mapping[str, str],
-        replace: bool,
-        added_prefix: str,
-        ending: str,
-    ) -> None:
-        known = {*rules.input_names, *rules.output_names}
-        for name in columns:
-            if name not in known:
-                raise InputError(
-                    f"columns: {name!r} is no input and no output of these rules "
-                    f"({', '.join([*rules.input_names, *rules.output_names][:12])})."
-                )
-        self.inputs = [columns.get(name, name) for name in rules.input_names]
-        self.predictions = [columns.get(name, prefix + name) for name in rules.output_names]
-        twice = [name for name in self.predictions if self.predictions.count(name) > 1]
-        if twice:
-            raise InputError(
-                f"columns: {twice[0]!r} is the column of more than one output. Each output has "
-                "predictions of its own."
-            )
-        added = [added_prefix + name + SUFFIX for name in self.predictions]
-        self.projected = self.predictions if replace else added
-        self.status, self.distance = added_prefix + STATUS, added_prefix + DISTANCE + ending
-        self._added = [*([] if replace else added), self.status, self.distance]
-
-    def refuse_taken(self, source: Path, names: Sequence[str], again: bool) -> None:
-        """Raise where a file has columns that results would be written into."""
-        # What is read is never replaced, not even by a later run.
-        read = {*self.inputs, *self.predictions}
-        taken = [n for n in self._added if n in names and (not again or n in read)]
-        if taken:
-            raise InputError(
-                f"{source} has {'columns' if len(taken) > 1 else 'a column'} "
-                f"{', '.join(map(repr, taken))} already, and results would be written there. Name "
-                "the new columns otherwise with --added-prefix (in Python: added_prefix), or have "
-                "those of an earlier run replaced with --again (again=True)."
-            )
-
-    def first_unusable(self, batch: pyarrow.RecordBatch, finite: np.ndarray, before: int) -> str:
-        """Where the first cell stands that is no finite number, and what it holds."""
-        row, column = np.argwhere(~finite)[0]
-        name = [*self.inputs, *self.predictions][column]
-        cell = batch.column(batch.schema.get_field_index(name))[int(row)].as_py()
-        held = "nothing" if cell is None or cell == "" else repr(cell)
-        return f"row {before + row + 1} has no finite number in column {name!r}, but {held}"
-
-    def with_numbers(
-        self, batch: pyarrow.RecordBatch, x: np.ndarray, yhat: np.ndarray
-    ) -> pyarrow.RecordBatch:
-        """Rows with the columns that were read as numbers in place of their texts."""
-        import pyarrow
-
-        names = [*self.inputs, *self.predictions]
-        for name, column in zip(names, np.column_stack([x, yhat]).T, strict=True):
-            batch = _put(batch, name, pyarrow.array(column, from_pandas=True))
-        return batch
-
-    def with_results(
-        self, batch: pyarrow.RecordBatch, projection: Projection
-    ) -> pyarrow.RecordBatch:
-        """Rows with what became of them."""
-        import pyarrow
-
-        status = projection.status.numpy()
-        nothing = status == Status.ERROR
-        for name, column in zip(self.projected, projection.y.numpy().T, strict=True):
-            batch = _put(batch, name, pyarrow.array(column, mask=nothing))
-        names = pyarrow.array([each.name for each in Status])
-        batch = _put(batch, self.status, names.take(pyarrow.array(status)))
-        distance = pyarrow.array(projection.distance.numpy(), mask=nothing)
-        return _put(batch, self.distance, distance)
+def _check(source: Path, target: Path, *, on_invalid: str, chunk: int, delimiter: str) -> None:
+    """Raise before anything is read or written."""
+    need("pyarrow", "study")
+    check_choice("on_invalid", on_invalid, ("mark", "raise"))
+    check_count("chunk", chunk)
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii():
+        raise InputError(f"delimiter: expected one ASCII character, got {delimiter!r}.")
+    if delimiter in '"\r\n':
+        raise InputError(f"delimiter: {delimiter!r} has another meaning in csv files.")
+    check_readable(source)
+    kind_of(target)
 
 
-def _put(batch: pyarrow.RecordBatch, name: str, column: pyarrow.Array) -> pyarrow.RecordBatch:
-    place = batch.schema.get_field_index(name)
-    if place < 0:
-        return batch.append_column(name, column)
-    return batch.set_column(place, name, column)
+def planned(
+    rules: RuleModel, source: Path, keywords: dict[str, Any], *, chunk: int, delimiter: str
+) -> dict[str, Any]:
+    """Keywords of a `BatchProjector`, `"plan:BUDGET"` planned on the first rows of a file.
+
+    Args:
+        rules: the rules.
+        source: the file.
+        keywords: as they were asked for.
+        chunk: so many rows at most.
+        delimiter: between the columns of a csv file.
+    """
+    asked = parse(keywords["relaxation"], rules)
+    if asked.kind != "plan" or asked.plan is not None:
+        return keywords
+    # What a plan cannot be had with, a CNF cannot either.
+    other = "cnf" if asked.solver == "auto" else f"cnf:{asked.solver}"
+    columns = BatchProjector(rules, **keywords | {"relaxation": other}).columns
+    with contextlib.closing(TableReader(source, columns, False, delimiter)) as reader:
+        numbers = numbers_of(next(iter(reader.pieces(chunk))), columns.read, source)
+    numbers = numbers[np.isfinite(numbers).all(1)]
+    inputs = len(columns.inputs)
+    plan = asked.resolve(rules, numbers[:, inputs:], numbers[:, :inputs])
+    solver = keywords["solver"] if asked.solver == "auto" else asked.solver
+    return keywords | {"relaxation": plan, "solver": solver}

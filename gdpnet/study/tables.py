@@ -18,6 +18,8 @@ from gdpnet.study.left_overs import part_of
 if TYPE_CHECKING:
     import pyarrow
 
+    from gdpnet.study.batches import Columns
+
 KINDS = (".csv", ".parquet")
 
 # Bytes of a csv file that are read at a time.
@@ -50,7 +52,7 @@ class TableReader:
 
     Args:
         path: the file.
-        numbers: columns that have to be there, once each.
+        columns: which of them are read as numbers; refuses a file that lacks some.
         as_text: keep all columns of a csv file as they are spelled; else their types follow from
             the first rows.
         delimiter: between the columns of a csv file.
@@ -59,7 +61,7 @@ class TableReader:
         names: of all its columns.
     """
 
-    def __init__(self, path: Path, numbers: Sequence[str], as_text: bool, delimiter: str) -> None:
+    def __init__(self, path: Path, columns: Columns, as_text: bool, delimiter: str) -> None:
         need("pyarrow", "study")
         self.path = path
         check_readable(path)
@@ -69,14 +71,14 @@ class TableReader:
         try:
             with _told(path):
                 if self._csv:
-                    self._open_csv(numbers, as_text, delimiter)
+                    self._open_csv(columns, as_text, delimiter)
                 else:
-                    self._open_parquet(numbers)
+                    self._open_parquet(columns)
         except BaseException:
             self._file.close()
             raise
 
-    def _open_csv(self, numbers: Sequence[str], as_text: bool, delimiter: str) -> None:
+    def _open_csv(self, columns: Columns, as_text: bool, delimiter: str) -> None:
         import pyarrow
         import pyarrow.csv
 
@@ -87,8 +89,8 @@ class TableReader:
         # A text may hold line breaks, if it stands in quotes.
         parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         self.names = names = _header(self.path, delimiter)
-        self._check(names, numbers)
-        text = names if as_text else numbers
+        columns.refuse(self.path, names)
+        text = names if as_text else columns.read
         convert = pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(text, pyarrow.string()), strings_can_be_null=False
         )
@@ -96,26 +98,13 @@ class TableReader:
             self._file, read_options=read, parse_options=parse, convert_options=convert
         )
 
-    def _open_parquet(self, numbers: Sequence[str]) -> None:
+    def _open_parquet(self, columns: Columns) -> None:
         from pyarrow import parquet
 
         self._reader = parquet.ParquetFile(self._file)
         self.names = list(self._reader.schema_arrow.names)
-        self._check(self.names, numbers)
+        columns.refuse(self.path, self.names)
         self._size = self._reader.metadata.num_rows
-
-    def _check(self, names: Sequence[str], numbers: Sequence[str]) -> None:
-        missing = [name for name in numbers if name not in names]
-        if missing:
-            raise InputError(
-                f"{self.path} has no column {_listed(missing)}. It has {_listed(names)}. "
-                "Say which column is meant: --column NAME=COLUMN for a single input or output, "
-                "--prefix for what stands before the names of all outputs (in Python: columns, "
-                "prefix)."
-            )
-        twice = [name for name in numbers if names.count(name) > 1]
-        if twice:
-            raise InputError(f"{self.path} has more than one column {_listed(twice)}.")
 
     @property
     def share(self) -> float:
@@ -168,13 +157,13 @@ def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path} cannot be read as {kind_of(path)[1:]}: {reason}.")
 
 
-def numbers_of(batch: pyarrow.RecordBatch, names: Sequence[str], path: Path) -> np.ndarray:
+def numbers_of(batch: pyarrow.RecordBatch, names: Sequence[str], source: object) -> np.ndarray:
     """Columns as numbers, NaN where a cell holds none.
 
     Args:
         batch: rows.
         names: of the columns.
-        path: the file they come from.
+        source: where they come from, for errors.
 
     Returns:
         float64 `rows x names`.
@@ -197,7 +186,7 @@ def numbers_of(batch: pyarrow.RecordBatch, names: Sequence[str], path: Path) -> 
         except pyarrow.ArrowException:
             if not text:
                 raise InputError(
-                    f"{path}: column {name!r} should hold numbers, but is of {column.type}."
+                    f"{source}: column {name!r} should hold numbers, but is of {column.type}."
                 ) from None
             found[:, k] = [_number(cell) for cell in column]
     return found
@@ -211,10 +200,6 @@ def _number(cell: Any) -> float:
     except pyarrow.ArrowException:
         return np.nan
     return np.nan if number is None else number
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
 
 
 # ---- writing ------------------------------------------------------------------------------------

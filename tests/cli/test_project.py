@@ -193,6 +193,41 @@ def test_bad_targets_and_options(model: Path, source: Path, tmp_path: Path) -> N
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["gap.py", "in.csv"]
 
 
+def test_a_folder_goes_on_where_it_was(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in" / "b").mkdir(parents=True)
+    (tmp_path / "in" / "one.csv").write_text("t,y,z\n0,0.5,0.5\n600,0.8,0.1\n")
+    (tmp_path / "in" / "b" / "two.csv").write_text("t,y,z\n0,0.5,\n")
+    result = run("project", model, tmp_path / "in", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "Projected 3 rows" in result.stdout
+    assert "1 SATISFIED, 1 PROJECTED, 1 ERROR" in result.stdout
+    assert "b/two.csv: row 1 has no finite number in column 'z'" in result.stdout
+    lines = (tmp_path / "out" / "one.csv").read_text().splitlines()
+    assert lines[0] == "t,y,z,y_projected,z_projected,gdpnet_status,gdpnet_distance"
+    (tmp_path / "out" / "one.csv").unlink()
+    result = run("project", model, tmp_path / "in", tmp_path / "out", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert "1 file was there already.\nProjected 2 rows" in result.stdout
+    assert (tmp_path / "out" / "one.csv").read_text().splitlines() == lines
+    result = run("project", model, tmp_path / "in", tmp_path / "out", "--norm", "l2")
+    assert result.exit_code == 2
+    assert "was begun with other options" in result.stderr
+    result = run("project", model, tmp_path / "in" / "one.csv", tmp_path / "o.csv", "--jobs", 2)
+    assert result.exit_code == 2
+    assert "one.csv is one file, and --ray and --jobs share out" in result.stderr
+
+
+def test_ray_is_missed(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.csv").write_text("t,y,z\n0,0.5,0.5\n")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for value in ([], ["auto"]):
+        result = run("project", model, tmp_path / "in", tmp_path / "out", "--ray", *value)
+        assert result.exit_code == 2
+        assert "--ray needs ray, which is not installed. pip install 'gdpnet[ray]'" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_model_that_is_none(source: Path, tmp_path: Path) -> None:
     (tmp_path / "no.py").write_text("x = 1\n")
     result = run("project", tmp_path / "no.py", source, tmp_path / "out.csv")

@@ -13,7 +13,7 @@ import torch
 import gdpnet
 from gdpnet.errors import InputError
 from gdpnet.study import Grid, compare, load_model, project_file, train
-from gdpnet.study.streaming import DISTANCE
+from gdpnet.study.batches import DISTANCE
 from tests.cli._calls import MODELS, run
 from tests.study._tasks import GAP
 

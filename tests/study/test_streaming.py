@@ -20,29 +20,16 @@ import pandas as pd
 import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
-import pyomo.environ as pyo
 import pytest
 import torch
-from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Status
 from gdpnet.study import project_file
 from gdpnet.study.left_overs import part_of
+from tests.study._tables import two_rules
 
 ROWS = 500
-
-
-def two_rules() -> gdpnet.RuleModel:
-    m = pyo.ConcreteModel()
-    m.t = pyo.Param(mutable=True, initialize=0.0)
-    m.y = pyo.Var([1, 2], bounds=(0, 10))
-    m.a = Disjunction(expr=[[m.y[1] <= 3], [m.y[1] >= 6]])
-    m.b = Disjunction(expr=[[m.y[1] + m.y[2] <= 4 + m.t], [m.y[1] + m.y[2] >= 12]])
-    m.off = Disjunction(expr=[[m.y[1] >= 4, m.y[1] <= 5]])
-    m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
-    m.active_when[m.off] = m.t >= 3  # contradicts the first rule
-    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t], input_bounds={"t": (0, 4)})
 
 
 @pytest.fixture(scope="module")

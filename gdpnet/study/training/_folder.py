@@ -9,13 +9,14 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gdpnet.errors import InputError
+from gdpnet.study.files import alone, replace_file
 
 NOT_COMPARED = ("protocols", "targets_satisfied")
 """What two runs of one study may say differently."""
@@ -81,25 +82,15 @@ class StudyFolder:
                 f"{self.path} is not empty and holds no study ({file.name} is missing). Give an "
                 "empty or new folder with --out; nothing was changed."
             )
-        _replace(file, (json.dumps(study, indent=2) + "\n").encode())
+        replace_file(file, (json.dumps(study, indent=2) + "\n").encode())
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> contextlib.AbstractContextManager[None]:
         """Refuse to write beside another process: one of the two would lose its rows."""
-        try:
-            import fcntl
-        except ImportError:  # Windows has no such lock
-            yield
-            return
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"{self.path} is being written to by another `gdpnet train`. Wait for it, or "
-                    "give another folder with --out."
-                ) from None
-            yield  # the lock ends with the process, however that ends
+        return alone(
+            self.path,
+            "is being written to by another `gdpnet train`. Wait for it, or give another folder "
+            "with --out.",
+        )
 
     def study(self) -> dict[str, Any]:
         """What is studied here."""
@@ -147,7 +138,7 @@ class StudyFolder:
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in every)
-        _replace(self.table, text.getvalue().encode())
+        replace_file(self.table, text.getvalue().encode())
 
     def finished(self) -> set[tuple[Any, ...]]:
         """Protocol, method, size and seed of all runs in the table."""
@@ -181,7 +172,7 @@ class StudyFolder:
         file.parent.mkdir(parents=True, exist_ok=True)
         payload = io.BytesIO()
         torch.save(dict(state), payload)
-        _replace(file, payload.getvalue())
+        replace_file(file, payload.getvalue())
 
     def load(self, file: Path, like: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
         """A checkpoint, None where there is none; refuses a damaged one unless forced.
@@ -226,12 +217,3 @@ def _check_like(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
         )
         if own != other:
             raise ValueError("its network is another one")
-
-
-def _replace(file: Path, content: bytes) -> None:
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    with part.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    part.replace(file)

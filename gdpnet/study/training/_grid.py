@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +11,9 @@ import torch
 
 from gdpnet.checks import check_choice
 from gdpnet.derivative.gradients import sensitivity_of
-from gdpnet.errors import InputError, SolverError
+from gdpnet.errors import InputError
 from gdpnet.study._models import load_model
+from gdpnet.study.spread import Processes, Runner, leave_if_orphaned
 from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
@@ -77,6 +75,7 @@ def train(
     *,
     jobs: int = 1,
     together: bool = False,
+    spread: Runner | None = None,
     force: bool = False,
     progress: Progress | None = None,
     finished: Callable[[int, int], None] | None = None,
@@ -95,6 +94,8 @@ def train(
         together: train the seeds of a size side by side, as one network: the same steps, up to
             rounding, in less time where batches are small. Protocols that look at validation
             samples are trained one by one all the same.
+        spread: what runs the cells in place of processes here, such as `gdpnet.ray.Tasks()`. The
+            model file and the folder have to be found under the same path there.
         force: train anew what a damaged checkpoint holds.
         progress: called with a description, steps done and their total; with one job only.
         finished: called with the methods done and their number, of all cells.
@@ -107,6 +108,9 @@ def train(
         >>> grid = Grid(methods=("base", "dnf"), sizes=(50,), seeds=(0,), protocols=("paper",))
         >>> rows = train("models/cooling", grid, "build/small")  # doctest: +SKIP
     """
+    if spread is not None:  # who runs it may start elsewhere
+        out = os.path.abspath(out)
+        model = os.path.abspath(model) if os.path.exists(model) else model
     task = Task(load_model(model), grid.norm)
     _refuse_unknown(task, grid)
     folder = StudyFolder(out, force)
@@ -121,7 +125,18 @@ def train(
         }
     )
     with folder.alone():
-        _fill(task, grid, folder, os.fspath(model), jobs, together, progress, finished, save_every)
+        _fill(
+            task,
+            grid,
+            folder,
+            os.fspath(model),
+            jobs,
+            together,
+            spread,
+            progress,
+            finished,
+            save_every,
+        )
     wanted = {(c.protocol, m, c.size, c.seed) for c in grid.cells for m in grid.methods}
     return [row for row in folder.results() if tuple(row[key] for key in KEYS[:-1]) in wanted]
 
@@ -133,6 +148,7 @@ def _fill(
     model: str,
     jobs: int,
     together: bool,
+    spread: Runner | None,
     progress: Progress | None,
     finished: Callable[[int, int], None] | None,
     save_every: float,
@@ -144,6 +160,10 @@ def _fill(
 
     def arrived(rows: list[Row]) -> None:
         nonlocal done
+        key = tuple(rows[0][name] for name in KEYS[:-1])
+        if key in known:  # of work that was begun again
+            return
+        known.add(key)
         folder.add(rows)
         done += 1
         if finished is not None:
@@ -156,13 +176,15 @@ def _fill(
         for cell in grid.cells
     ]
     units = _units([(cell, methods) for cell, methods in left if methods], together)
-    if jobs == 1 or len(units) < 2:
+    if spread is None and (jobs == 1 or len(units) < 2):
         for cells, methods in units:
             runs = [CellRun(task, c, folder, grid.gradient, progress, save_every) for c in cells]
             for rows in rows_together(runs, methods):
                 arrived(rows)
     else:
-        _spread(model, units, folder, grid, min(jobs, len(units)), save_every, arrived)
+        work = _Work(model, folder, grid.gradient, grid.norm, save_every)
+        for rows in (spread or Processes(jobs)).run(work, units):
+            arrived(rows)
 
 
 Unit = tuple[list[Cell], list[str]]
@@ -191,78 +213,44 @@ def _refuse_unknown(task: Task, grid: Grid) -> None:
     try_out(task)
 
 
-def _spread(
-    model: str,
-    units: list[Unit],
-    folder: StudyFolder,
-    grid: Grid,
-    jobs: int,
-    save_every: float,
-    arrived: Callable[[list[Row]], None],
-) -> None:
-    """Cells side by side, each in the first process that is free."""
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    with ProcessPoolExecutor(jobs, context, _keep, (queue,)) as pool:
-        running: set[Future[None]] = {
-            pool.submit(_work, model, unit, folder, grid.gradient, grid.norm, save_every)
-            for unit in units
-        }
-        failures: list[BaseException] = []
-        try:
-            while running:
-                ended, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
-                while not queue.empty():
-                    arrived(queue.get())
-                failures += [error for future in ended if (error := future.exception())]
-                if failures:
-                    # What is under way ends, and its rows are kept; nothing else begins.
-                    running = {future for future in running if not future.cancel()}
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-        while not queue.empty():
-            arrived(queue.get())
-    if failures:
-        if isinstance(failures[0], BrokenProcessPool):
-            raise SolverError(
-                "A process of the study was killed from outside, perhaps for want of memory. The "
-                "same command goes on from here; fewer --jobs need less memory."
-            ) from None
-        raise failures[0]
+# Tasks that a worker has made, by the path of the model and the norm.
+_tasks: dict[tuple[str, str], Task] = {}
 
 
-# Of a worker: where its rows go, and models it has loaded.
-_queues: list[Any] = []
-_tasks: dict[str, Task] = {}
+@dataclass(frozen=True)
+class _Work:
+    """Trains units of a study in another process.
 
+    Attributes:
+        model: path of the model file.
+        folder: the study's.
+        gradient: how gradients pass projections.
+        norm: of the distance.
+        save_every: seconds between checkpoints of a training under way.
+    """
 
-def _keep(queue: Any) -> None:
-    _queues.append(queue)
+    model: str
+    folder: StudyFolder
+    gradient: str
+    norm: str
+    save_every: float
 
-
-def _work(
-    model: str,
-    unit: Unit,
-    folder: StudyFolder,
-    gradient: str,
-    norm: str,
-    save_every: float,
-) -> None:
-    torch.set_num_threads(1)
-    parent = os.getppid()
-
-    def leave_if_orphaned(*_: object) -> None:
-        # Whoever was to write the rows has been killed, and may have been started again.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    if model not in _tasks:  # all of a pool's work is of one norm
-        _tasks[model] = Task(load_model(model), norm)
-    cells, methods = unit
-    runs = [
-        CellRun(_tasks[model], cell, folder, gradient, leave_if_orphaned, save_every)
-        for cell in cells
-    ]
-    for rows in rows_together(runs, methods):
-        _queues[0].put(rows)
+    def __call__(self, unit: Unit) -> Iterator[list[Row]]:
+        torch.set_num_threads(1)
+        parent = os.getppid()
+        key = self.model, self.norm
+        if key not in _tasks:
+            _tasks[key] = Task(load_model(self.model), self.norm)
+        cells, methods = unit
+        runs = [
+            CellRun(
+                _tasks[key],
+                cell,
+                self.folder,
+                self.gradient,
+                lambda *_: leave_if_orphaned(parent),
+                self.save_every,
+            )
+            for cell in cells
+        ]
+        yield from rows_together(runs, methods)
