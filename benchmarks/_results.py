@@ -16,20 +16,13 @@ import importlib.util
 import json
 import math
 import os
-import platform
-import shlex
-import subprocess
-import sys
 import time
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "benchmarks" / "results"
 UNPUBLISHED = ROOT / "build" / "benchmarks"
-PACKAGES = ("gdpnet", "torch", "numpy", "pyomo", "highspy")
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -41,7 +34,7 @@ class Results:
     Args:
         name: of the script, and so of its files.
         arguments: the script's, as `parsed` gives them.
-        packages: names of those whose version matters besides `PACKAGES`.
+        packages: names of those whose version matters besides those of every stamp.
         about: what else the stamp has to tell.
     """
 
@@ -80,6 +73,9 @@ class Results:
 
     def write(self) -> None:
         """Write the tables and their stamps, and print what the pages would show of them."""
+        # Not sooner: some scripts run trees that have none.
+        from gdpnet.study.stamp import stamp
+
         self.folder.mkdir(parents=True, exist_ok=True)
         taken = time.perf_counter() - self._began
         made = stamp(self._packages, self._load) | self._about | {"seconds": round(taken, 1)}
@@ -176,72 +172,3 @@ def _shown(value: Value) -> str:
 
 def _width(key: str) -> int:
     return max(10, len(key))
-
-
-# ---- the stamp ----------------------------------------------------------------------------------
-
-
-def stamp(packages: tuple[str, ...] = (), load: list[float] | None = None) -> dict[str, Any]:
-    """Which tree, which versions, which machine, when."""
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    # Gurobi is told where it took part.
-    used = ("gurobipy",) if "gurobipy" in sys.modules else ()
-    for package in dict.fromkeys((*PACKAGES, *used, *packages)):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = _version_of_tree(package)
-    return {
-        "commit": commit(),
-        "dirty": dirty(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        **versions,
-        "cpu": cpu(),
-        "cores": os.cpu_count(),
-        "variant": core_variant(),
-        "load": [round(x, 2) for x in load or os.getloadavg()],
-        # Where things lie on the machine is nobody's business.
-        "command": shlex.join([Path(a).name if "/" in a else a for a in sys.argv]),
-    }
-
-
-def commit(tree: Path = ROOT) -> str | None:
-    """The commit of a tree; None without git."""
-    return _git("rev-parse", "HEAD", tree=tree)
-
-
-def dirty() -> bool | None:
-    """Whether something that is measured differs from the commit; None without git.
-
-    Results and pages do not count: publishing one benchmark changes them before the next begins.
-    """
-    told = _git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!docs", ":!*.md")
-    return None if told is None else bool(told)
-
-
-def cpu() -> str:
-    """The processor's name."""
-    known = Path("/proc/cpuinfo")
-    lines = known.read_text().splitlines() if known.exists() else []
-    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
-
-
-def core_variant() -> str | None:
-    """Which of the compiled variants of the core runs here."""
-    try:
-        return getattr(importlib.import_module("gdpnet.core"), "VARIANT", None)
-    except ImportError:
-        return None
-
-
-def _version_of_tree(package: str) -> str | None:
-    """The version of a package that is not installed but found on the path, such as a checkout."""
-    return getattr(sys.modules.get(package), "__version__", None)
-
-
-def _git(*words: str, tree: Path = ROOT) -> str | None:
-    told = subprocess.run(
-        ["git", *words], cwd=tree, capture_output=True, text=True, check=False
-    )  # fmt: skip
-    return told.stdout.strip() if told.returncode == 0 else None

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from _native_cases import CASES, FIRST, digest, first_use, tree
-from _results import ROOT, Results, commit, parsed, parser
+from _results import ROOT, Results, parsed, parser
 
 THREADS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 SIDES = ("old", "new")
@@ -211,6 +211,8 @@ def main() -> None:
         "old": Side(arguments.old, arguments.old_tree.resolve()),
         "new": Side(sys.executable, arguments.new_tree.resolve()),
     }
+    from gdpnet.study.stamp import commit
+
     results = Results("native", arguments, about={"old tree": commit(arguments.old_tree)})
     rounds, least = (2, 0.02) if arguments.quick else (9, 0.1)
     warm(results, sides, rounds, least, arguments.only)

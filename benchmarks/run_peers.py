@@ -26,7 +26,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from _results import PUBLISHED, stamp, write_rows, write_stamp
+from _results import PUBLISHED, write_rows, write_stamp
+
+from gdpnet.study.stamp import stamp
 
 HERE = Path(__file__).parent
 THREADS = ("OMP", "MKL", "OPENBLAS")

@@ -30,7 +30,8 @@ def train(
     ] = "converged",
     norm: Norm = NormName.l1,
     gradient: Annotated[
-        str, typer.Option(help="Through projections: qp, vertex, straight_through or auto.")
+        str,
+        typer.Option(help="Through projections: qp, vertex, straight_through, auto, mixed:0.25."),
     ] = "qp",
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     together: Annotated[
@@ -57,6 +58,9 @@ def train(
                         the same, giving out the regularised program's point
       dnf-auto, straight-through
                         dnf with other gradients than --gradient
+      cnf-mixed, dnf-mixed
+                        with the gradient mixed:0.25, a quarter qp and the rest
+                        straight through; cnf-mixed:a, dnf-mixed:a for others
       pdnf:k, plan:b, steps:s
                         the first k rules merged; the planner's choice within
                         b products; s basic steps

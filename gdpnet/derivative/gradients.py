@@ -380,15 +380,35 @@ def parts_of(sensitivity: Sensitivity) -> list[Sensitivity]:
 
 
 def sensitivity_of(gradient: Any, what: str = "gradient") -> Sensitivity:
-    """A sensitivity from what a user may write: an object, or the name of one."""
+    """A sensitivity from what a user may write: an object, or the name of one.
+
+    `"mixed:ALPHA"` is the paper's mixture, `Mixed(QP(), StraightThrough(), ALPHA)`: ALPHA is the
+    share of the KKT gradient, the rest is the loss's own.
+    """
     if isinstance(gradient, Sensitivity):
         return gradient
-    if isinstance(gradient, str) and gradient in _NAMES:
-        return _NAMES[gradient]
+    if isinstance(gradient, str):
+        if gradient in _NAMES:
+            return _NAMES[gradient]
+        if gradient.startswith("mixed:"):
+            return Mixed(QP(), StraightThrough(), _share(gradient.removeprefix("mixed:"), what))
     raise InputError(
-        f"{what}: expected one of {', '.join(map(repr, _NAMES))} or an object such as "
-        f"gdpnet.QP(eps=1e-2), got {gradient!r}."
+        f"{what}: expected one of {', '.join(map(repr, _NAMES))}, 'mixed:0.25' (so much of qp, the "
+        f"rest straight through) or an object such as gdpnet.QP(eps=1e-2), got {gradient!r}."
     )
+
+
+def _share(text: str, what: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"{what}: 'mixed:ALPHA' needs a number from 0 (straight_through) to 1 (qp), such as "
+            f"'mixed:0.25', got {'mixed:' + text!r}."
+        )
+    return share
 
 
 def _check_positive(what: str, value: Any) -> None:

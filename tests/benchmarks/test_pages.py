@@ -8,9 +8,11 @@ from pathlib import Path
 
 import fill
 import pytest
-from _results import PUBLISHED, Results, read_rows, stamp, write_rows
+from _results import PUBLISHED, Results, read_rows, write_rows
 from tables import TABLES, VALUES, Stored, described
 from tables._stored import number, percent, span
+
+from gdpnet.study.stamp import stamp
 
 EVERYTHING = {
     "commit", "dirty", "date", "gdpnet", "python", "torch", "numpy", "pyomo", "highspy", "cpu",

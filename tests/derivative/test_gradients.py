@@ -279,6 +279,8 @@ def test_straight_through_and_mixtures() -> None:
     mixed = jacobian(rules, yhat, gradient=gdpnet.Mixed("vertex", "straight_through", 0.25))
     torch.testing.assert_close(mixed, 0.25 * vertex + 0.75 * identity)
     qp = jacobian(rules, yhat, gradient=gdpnet.QP(1e-2))
+    named = jacobian(rules, yhat, gradient="mixed:0.25")
+    torch.testing.assert_close(named, 0.25 * qp + 0.75 * identity)
     both = jacobian(rules, yhat, gradient=gdpnet.Mixed(gdpnet.QP(1e-2), gdpnet.Vertex(), 0.5))
     torch.testing.assert_close(both, 0.5 * qp + 0.5 * vertex)
 

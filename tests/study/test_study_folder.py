@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import os
 import signal
 import subprocess
@@ -122,6 +123,18 @@ def test_the_table_is_tidy(gap: Path, tmp_path: Path) -> None:
                 assert value == "" or float(value) >= 0
     assert set(rows[0]) >= {"mse", "csat", "csat_rules", "csat/gap", "csat/late", *TIMES}
     assert not list((tmp_path / "out").rglob("*.part"))
+
+
+def test_a_study_says_by_what_and_on_what_it_was_trained(gap: Path, tmp_path: Path) -> None:
+    grid = Grid(methods=("base",), sizes=(12,), seeds=(0,), protocols=("short",))
+    folder = StudyFolder(tmp_path / "out")
+    for seeds in ((0,), (0,), (0, 1)):  # the second has nothing to do, the third goes on
+        train(gap, dataclasses.replace(grid, seeds=seeds), folder.path)
+        (run,) = folder.study()["runs"]
+        assert run["cpu"]
+        assert {"commit", "dirty", "date", "torch", "cores", "command"} <= set(run)
+    folder.record({**run, "torch": "another"})
+    assert [one["torch"] for one in folder.study()["runs"]] == [run["torch"], "another"]
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from gdpnet import Plan
+from gdpnet import Mixed, Plan
+from gdpnet.derivative import sensitivity_of
 from gdpnet.errors import InputError
 from gdpnet.study import (
     METHODS,
@@ -77,6 +78,13 @@ def test_metrics_are_those_of_the_outputs(tmp_path: Path, cooling: Task) -> None
     assert row["csat"] == float(cooling.rules.satisfied(y, data.x).double().mean())
     violated = cooling.rules.violation(y, data.x) > 1e-6
     assert row["csat_rules"] == float((~violated.any(1)).double().mean())
+    every = torch.maximum(
+        cooling.rules.violation(y, data.x).amax(1), cooling.rules.global_violation(y, data.x)
+    )
+    assert row["violation_mean"] == pytest.approx(float(every.mean()), rel=1e-12)
+    assert row["violation_most"] == float(every.max()) > 0.01
+    assert row["csat_1e-02"] == float((every <= 1e-2).double().mean()) > row["csat"]
+    assert row["csat_rules_1e-02"] >= row["csat_1e-02"]
     hot = cooling.rules.active(data.x)[:, 0]
     assert row["csat/R1_hot"] == float((~violated[hot, 0]).double().mean())
 
@@ -256,6 +264,31 @@ def test_training_goes_on_from_any_step(gap: Path, cut: int) -> None:
     pairs = zip(whole.network.parameters(), resumed.network.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
     assert resumed.step == whole.step == 300
+
+
+def test_mixtures_by_name(cooling: Task) -> None:
+    for name, relaxation, share in (("cnf-mixed:0.5", "cnf", 0.5), ("dnf-mixed", "dnf", 0.25)):
+        keywords = cooling.method(name).projection
+        assert keywords is not None
+        assert keywords["relaxation"] == relaxation
+        assert sensitivity_of(keywords["gradient"]) == Mixed("qp", "straight_through", share)
+    with pytest.raises(InputError, match=r"method 'dnf-mixed:2': 'mixed:ALPHA' needs a number"):
+        cooling.method("dnf-mixed:2")
+
+
+def test_the_ends_of_a_mixture_are_the_methods_at_both_ends(tmp_path: Path) -> None:
+    grid = Grid(
+        methods=("dnf", "dnf-mixed:1", "straight-through", "dnf-mixed:0", "dnf-mixed"),
+        sizes=(30,),
+        seeds=(0,),
+        protocols=("paper",),
+    )
+    rows = untimed(train(MODELS / "cooling", grid, tmp_path / "out"))
+    error = {(row["method"], row["split"]): row["mse"] for row in rows}
+    for split in ("iid", "ood"):
+        assert error["dnf", split] == error["dnf-mixed:1", split]
+        assert error["straight-through", split] == error["dnf-mixed:0", split]
+        assert error["dnf-mixed", split] not in (error["dnf", split], error["dnf-mixed:0", split])
 
 
 def test_the_planners_order_takes_one_basic_step_at_a_time(cooling: Task) -> None:

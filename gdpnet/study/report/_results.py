@@ -13,7 +13,7 @@ from gdpnet.errors import InputError
 from gdpnet.study.training._folder import KEYS, Row
 from gdpnet.study.training._methods import METHODS
 
-_COUNTED = re.compile(r"(pdnf|steps):(\d+)")
+_COUNTED = re.compile(r"(pdnf|steps):(\d+)|(cnf|dnf)-mixed:([\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,18 @@ class Results:
         found = {int(match[2]) + (kind == "steps"): match[0] for match in matches}
         if found and "cnf" in names:
             found = {0: "cnf", 1: "cnf", **found}
+        return dict(sorted(found.items()))
+
+    def mixed(self, kind: str) -> dict[float, str]:
+        """Methods by the share of the KKT gradient, for `"cnf"` or `"dnf"`."""
+        known = {0.25: f"{kind}-mixed", 1.0: kind}
+        if kind == "dnf":
+            known[0.0] = "straight-through"
+        names = self._values("method")
+        found = {alpha: name for alpha, name in known.items() if name in names}
+        for match in filter(None, map(_COUNTED.fullmatch, names)):
+            if match[3] == kind:
+                found.setdefault(float(match[4]), match[0])
         return dict(sorted(found.items()))
 
     def sizes_of(self, method: str, protocol: str) -> list[int]:

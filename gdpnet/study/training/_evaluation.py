@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
+from gdpnet.model import RuleModel
 from gdpnet.study.samples import what_holds
 from gdpnet.study.training._task import Data, Task
 
 _SINGLES = 64  # samples that are timed one by one
+
+LOOSER = (1e-4, 1e-3, 1e-2, 1e-1)
+"""Tolerances at which satisfaction is told besides the usual one."""
 
 
 class Outputs(nn.Module):
@@ -45,9 +49,12 @@ def evaluate(task: Task, outputs: Outputs, split: str) -> dict[str, float]:
     Returns:
         The task's metrics; `csat`, the share of samples that satisfy everything, rules, global
         constraints and bounds; `csat_rules`, the active rules alone, as the paper counts; both also
-        over the samples that some output could satisfy (`_conflict_free`); `csat/NAME` over the
-        samples where a rule is active; `samples`; `inference_us`, microseconds a sample of the
-        whole split as one batch, and `single_us` one by one. A share of no samples is NaN.
+        over the samples that some output could satisfy (`_conflict_free`), and over all at looser
+        tolerances (`csat_1e-02`); `violation_mean`, `violation_95` and `violation_most`, mean, 95 %
+        quantile and largest of what each sample breaks most, everything counted, and of the active
+        rules alone (`violation_rules_...`); `csat/NAME` over the samples where a rule is active;
+        `samples`; `inference_us`, microseconds a sample of the whole split as one batch, and
+        `single_us` one by one. A share of no samples is NaN.
     """
     data = task.test(split)
     outputs.eval()
@@ -55,6 +62,7 @@ def evaluate(task: Task, outputs: Outputs, split: str) -> dict[str, float]:
         y = outputs(data)
         found = {name: float(value) for name, value in task.metrics(y, data.target).items()}
         found |= _satisfaction(task, split, data, y)
+        found |= sizes_of_violations(task.rules, data.rule_x, y)
         found["samples"] = float(len(data))
         found["inference_us"] = 1e6 * _median_time(lambda: [outputs(data)], 5) / len(data)
         singles = [data.take(slice(k, k + 1)) for k in range(min(_SINGLES, len(data)))]
@@ -78,6 +86,28 @@ def _satisfaction(task: Task, split: str, data: Data, y: torch.Tensor) -> dict[s
     active = rules.active(data.rule_x) if data.rule_x is not None else torch.ones_like(held)
     for k, name in enumerate(rules.names):
         found[f"csat/{name}"] = _share(held[active[:, k], k])
+    return found
+
+
+def sizes_of_violations(
+    rules: RuleModel, x: torch.Tensor | None, y: torch.Tensor
+) -> dict[str, float]:
+    """By how much outputs break the rules, and the share that is within looser tolerances.
+
+    Args:
+        rules: the rules.
+        x: their inputs, `n x p`, or None.
+        y: outputs, `n x d`.
+    """
+    each, globally = rules.measure(y, x)
+    alone = each.amax(1) if each.shape[1] else torch.zeros_like(globally)
+    found = {}
+    for name, worst in (("", torch.maximum(alone, globally)), ("_rules", alone)):
+        worst = worst.double().clamp(min=0.0)
+        found[f"violation{name}_mean"] = float(worst.mean())
+        found[f"violation{name}_95"] = float(worst.quantile(0.95))
+        found[f"violation{name}_most"] = float(worst.amax())
+        found |= {f"csat{name}_{tol:.0e}": _share(worst <= tol) for tol in LOOSER}
     return found
 
 

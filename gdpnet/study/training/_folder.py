@@ -18,7 +18,7 @@ import torch
 from gdpnet.errors import InputError
 from gdpnet.study.files import alone, replace_file
 
-NOT_COMPARED = ("protocols", "targets_satisfied")
+NOT_COMPARED = ("protocols", "targets_satisfied", "runs")
 """What two runs of one study may say differently."""
 
 KEYS = ("protocol", "method", "size", "seed", "split")
@@ -83,6 +83,19 @@ class StudyFolder:
                 "empty or new folder with --out; nothing was changed."
             )
         replace_file(file, (json.dumps(study, indent=2) + "\n").encode())
+
+    def record(self, stamp: Mapping[str, Any]) -> None:
+        """Write down that something is trained here, by what and on what.
+
+        Args:
+            stamp: from `gdpnet.study.stamp`. One that differs from the last in date and load alone
+                is the same run, gone on with.
+        """
+        study = self.study()
+        runs: list[Mapping[str, Any]] = study.setdefault("runs", [])
+        if not runs or _who(runs[-1]) != _who(stamp):
+            runs.append(dict(stamp))
+            replace_file(self.path / "study.json", (json.dumps(study, indent=2) + "\n").encode())
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
         """Refuse to write beside another process: one of the two would lose its rows."""
@@ -205,6 +218,10 @@ class StudyFolder:
                 f"The checkpoint {file} is damaged ({reason}). Delete it, or pass --force, to "
                 "train it anew; nothing was changed."
             ) from None
+
+
+def _who(stamp: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in stamp.items() if key not in ("date", "load")}
 
 
 def _check_like(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from gdpnet.derivative.gradients import sensitivity_of
 from gdpnet.errors import InputError
 from gdpnet.study._models import load_model
 from gdpnet.study.spread import Processes, Runner, leave_if_orphaned
+from gdpnet.study.stamp import stamp
 from gdpnet.study.training._folder import KEYS, Row, StudyFolder
 from gdpnet.study.training._methods import METHODS
 from gdpnet.study.training._run import Cell, CellRun, Progress, rows_together
@@ -31,7 +32,7 @@ class Grid:
         seeds: of samples, backbones and their order.
         protocols: names.
         gradient: how gradients pass projections: `"qp"` (the paper's, eps 1e-2), `"vertex"`,
-            `"straight_through"`, `"auto"`.
+            `"straight_through"`, `"auto"`, `"mixed:0.25"`.
         norm: of the distance that projections minimise, `"l1"` or `"l2"`.
 
     Example:
@@ -171,6 +172,8 @@ def _fill(
 
     if finished is not None:
         finished(done, total)
+    if done < total:
+        folder.record(stamp())
     left = [
         (cell, [m for m in grid.methods if (cell.protocol, m, cell.size, cell.seed) not in known])
         for cell in grid.cells

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from gdpnet.checks import check_choice
-from gdpnet.derivative import QP
+from gdpnet.derivative import QP, sensitivity_of
 from gdpnet.errors import InputError
 from gdpnet.model import RuleModel
 from gdpnet.nn.layer import ProjectionLayer
@@ -127,6 +127,8 @@ METHODS = {
         Method(
             "straight-through", projection={"relaxation": "dnf", "gradient": "straight_through"}
         ),
+        Method("cnf-mixed", projection={"relaxation": "cnf", "gradient": "mixed:0.25"}),
+        Method("dnf-mixed", projection={"relaxation": "dnf", "gradient": "mixed:0.25"}),
     )
 }
 """The methods by name.
@@ -135,7 +137,8 @@ The paper's are base, penalty, finetuned-penalty, cnf, dnf and their relaxed cou
 output is the regularised point; `pdnf` merges what the planner chooses. On top come what a fair
 reader asks for: `inference`, the base projected only when it is used; `finetuned-base` and
 `finetuned-inference`, the same after as many more steps as projections are trained for; `dnf-auto`
-and `straight-through`, the DNF with other gradients. For those with a number see `method_named`.
+and `straight-through`, the DNF with other gradients; `cnf-mixed` and `dnf-mixed`, with the mixture
+of which the paper's source speaks. For those with a number see `method_named`.
 """
 
 _NUMBERED = {"pdnf": _first, "plan": _planned, "steps": _stepped}
@@ -147,7 +150,8 @@ def method_named(name: str, more: Mapping[str, Method] | None = None) -> Method:
     Args:
         name: one of `METHODS`; `pdnf:k`, the first k rules merged in declaration order;
             `plan:b`, what the planner merges within a budget of b products (`pdnf` is `plan:4`);
-            `steps:s`, s basic steps, each where it tightens most.
+            `steps:s`, s basic steps, each where it tightens most; `cnf-mixed:a` and
+            `dnf-mixed:a`, the gradient `mixed:a`.
         more: methods of the task itself.
 
     Example:
@@ -161,7 +165,12 @@ def method_named(name: str, more: Mapping[str, Method] | None = None) -> Method:
     if numbered:
         merged = partial(_NUMBERED[numbered[1]], number=int(numbered[2]))
         return Method(name, projection={"relaxation": merged})
+    mixed = re.fullmatch(r"(cnf|dnf)-(mixed:.+)", name)
+    if mixed:
+        sensitivity_of(mixed[2], f"method {name!r}")
+        return Method(name, projection={"relaxation": mixed[1], "gradient": mixed[2]})
     raise InputError(
         f"There is no method {name!r}; known are {', '.join(known)}, pdnf:k (the first k rules "
-        "merged), plan:b (the planner's choice within b products) and steps:s (s basic steps)."
+        "merged), plan:b (the planner's choice within b products), steps:s (s basic steps), "
+        "cnf-mixed:a and dnf-mixed:a (a share a of the KKT gradient)."
     )

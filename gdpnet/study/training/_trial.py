@@ -92,7 +92,7 @@ def _check_metrics(task: Task, found: Any) -> None:
             raise ModelFileError(
                 f"{task.path}: metrics(): {name!r}: expected a number, got {_told(value)}."
             ) from None
-        if not isinstance(name, str) or name in _TAKEN or name.startswith("csat"):
+        if not isinstance(name, str) or name in _TAKEN or name.startswith(("csat", "violation")):
             raise ModelFileError(
                 f"{task.path}: metrics(): {name!r} is the name of another column of the results. "
                 "Choose another one."
