@@ -60,16 +60,13 @@ def drop_rules(request: Request, answer: Answer) -> Answer:
 
         y, assignment = answer.y.copy(), answer.assignment.copy()
         options = Exact().options(request.take(samples))._replace(tolerance=0.0)
-        droppable = rules.cache[Droppable]
-        found, left_out, hopeless = droppable.drop(
-            request.x[samples], request.yhat[samples], options
-        )
-        unmendable[samples] = hopeless
-        known = np.isfinite(found.distance) & ~hopeless
+        found = rules.cache[Droppable].drop(request.x[samples], request.yhat[samples], options)
+        unmendable[samples] = found.hopeless
+        known = np.isfinite(found.value)
         some = samples[known]
         y[some] = found.z[known, : y.shape[1]]
-        assignment[some] = found.assignment[known, : assignment.shape[1]]
-        dropped[some] = left_out[known]
+        assignment[some] = found.assignment[known]
+        dropped[some] = found.rules[known]
         answer = answer.replace(y=y, assignment=assignment)
         _warn_unmendable(request, unmendable, "drop")
     return answer.noting(dropped=dropped, unmendable=unmendable)

@@ -418,6 +418,33 @@ def test_dropped_rules_are_named_and_the_status_says_so() -> None:
     assert passed.y.tolist() == [[3.0]]
 
 
+def test_importance_counts_where_a_rule_applies() -> None:
+    # In the first sample only two rules apply, and the cheaper goes; in the second all do.
+    m = contradictory()
+    m.p = pyo.Param(mutable=True)
+    m.active_when = pyo.Suffix()
+    m.active_when[m.a] = m.p >= 0
+    m.active_when[m.b] = m.p >= 1
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
+    p = gdpnet.project(rules, [[3.0]] * 4, [[0.0], [1.0], [0.0], [-1.0]], on_conflict="drop")
+    assert p.info.dropped == [("c",), ("a",), ("c",), ()]
+    assert p.y[:, 0].tolist() == [2.0, 8.0, 2.0, 8.0]
+
+
+@NORMS
+def test_very_many_sets_are_searched_at_once(norm: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(6), bounds=(0, 10))
+    for j in m.y:  # 64 equally cheap sets
+        m.add_component(f"low{j}", gdpnet.rule(m.y[j] <= 4))
+        m.add_component(f"high{j}", gdpnet.rule(m.y[j] >= 6))
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = [[1.0, 9.0, 4.5, 5.5, 3.0, 10.0]]
+    p = gdpnet.project(rules, yhat, norm=norm, on_conflict="drop")
+    assert p.y.tolist() == [[1.0, 9.0, 4.0, 6.0, 3.0, 10.0]]
+    assert p.info.dropped == [("high0", "low1", "high2", "low3", "high4", "low5")]
+
+
 def test_a_priced_rule_is_bought_off_and_not_dropped() -> None:
     m = contradictory()
     rules = gdpnet.RuleModel(m, outputs=[m.y], prices={m.c: 0.25})
