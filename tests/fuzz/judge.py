@@ -144,7 +144,7 @@ def _modes(name: str, seed: int, rules: gdpnet.RuleModel) -> Iterator[tuple[str,
     yield "strict", Check({"strict": True, "threads": 1, **limit}, _nearest_point)
     if name in _ROUNDED:
         return
-    if rules.data.priced:  # which the others do not know
+    if rules.data.priced or any(c.breaking >= 0 for c in rules.data.clauses):  # new to others
         if seed % _MILP_EVERY == 0:
             keywords = {"solver": "milp", "threads": 1, "time_limit": _SECONDS}
             yield "milp", Check(keywords, _nearest_point, most=2)
