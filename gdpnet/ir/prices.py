@@ -119,8 +119,7 @@ def unbroken(data: RuleData, rules: Sequence[int] | None = None) -> RuleData:
         data,
         clauses=tuple(c.unbroken if k in held else c for k, c in enumerate(data.clauses)),
         booleans=tuple(
-            replace(b, price=Coefficient()) if k in free else b
-            for k, b in enumerate(data.booleans)
+            replace(b, price=Coefficient()) if k in free else b for k, b in enumerate(data.booleans)
         ),
         rules=tuple(
             replace(r, positions=r.positions[:-1]) if r.clause in held else r for r in data.rules

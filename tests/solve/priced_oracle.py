@@ -298,7 +298,9 @@ def disagreements(seed: int, norm: str = "l1", solver: Any = "exact") -> list[st
     """What is wrong with the projections of a random model."""
     model, yhat = random_model(seed)
     rules = model.rules_of()
-    p = gdpnet.project(rules, torch.from_numpy(yhat), norm=norm, weights=model.weights, solver=solver)
+    p = gdpnet.project(
+        rules, torch.from_numpy(yhat), norm=norm, weights=model.weights, solver=solver
+    )
     least = least_l1 if norm == "l1" else least_l2
     found = []
     for s in range(len(yhat)):
@@ -361,7 +363,9 @@ def main(count: int, first: int = 0) -> int:
             told[norm] += bool(wrong)
             for line in wrong:
                 print(line, flush=True)
-    print(f"{count} models from seed {first}: " + ", ".join(f"{n} {k} wrong" for n, k in told.items()))
+    print(
+        f"{count} models from seed {first}: " + ", ".join(f"{n} {k} wrong" for n, k in told.items())
+    )
     return int(any(told.values()))
 
 
