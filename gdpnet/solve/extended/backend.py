@@ -220,7 +220,8 @@ class RelaxedBatch:
         found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.settings.weights),
             *(which, [self.layouts.listed[k] for k in used.tolist()]),
-            *(self.settings.threads, self.settings.linearise),
+            threads=self.settings.threads,
+            detailed=self.settings.linearise,
         )
         if self.jacobian is not None:
             self.jacobian.groups.append((samples, found))
