@@ -46,6 +46,13 @@ class RuleModel(Rules):
             mutable Params are constants with the value they have now.
         input_bounds: range of the inputs, as `{name: (low, high)}`, as a ComponentMap of Params, or
             as one pair for each input; used to prune what can never happen.
+        prices: `{component: price}`, before the Suffix `rule_price`: what breaking a Disjunction or
+            a conditional Constraint costs, or choosing a Disjunct, in units of what is minimised
+            (the l1 distance, the squared l2 distance). A number from 0 on, or an expression in
+            inputs. A rule without a price is hard, so is one of infinite price. Components, whole
+            indexed ones, or their names.
+        importances: `{component: importance}`, before the Suffix `rule_importance`: what leaving a
+            rule out counts where `on_conflict="drop"` has to; positive, 1 where not given.
 
     Example:
         >>> import pyomo.environ as pyo
@@ -72,11 +79,15 @@ class RuleModel(Rules):
         outputs: Sequence[Any] | str,
         inputs: Sequence[Any] = (),
         input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+        *,
+        prices: Mapping[Any, Any] | None = None,
+        importances: Mapping[Any, Any] | None = None,
     ) -> None:
         need("pyomo.gdp", None, "gdpnet.RuleModel(model) needs")
         from gdpnet.rules.reader import read
 
-        super().__init__(read(model, outputs, inputs, input_bounds))
+        numbers = {"prices": prices, "importances": importances}
+        super().__init__(read(model, outputs, inputs, input_bounds, **numbers))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -105,7 +116,8 @@ class RuleModel(Rules):
     def satisfied(self, y: Any, x: Any = None, tol: float = TOLERANCES.satisfied) -> torch.Tensor:
         """Whether active rules, propositions, global constraints and bounds hold together.
 
-        With auxiliaries: for some value of theirs.
+        With auxiliaries: for some value of theirs. Rules that may be broken at a price are not
+        asked for; `violation` has them too.
 
         Args:
             y: outputs, `... x d`.
@@ -129,7 +141,7 @@ class RuleModel(Rules):
 
         Returns:
             `... x rules`: least over the disjuncts of the largest scaled residual of their rows;
-            0 where the rule holds or is inactive.
+            0 where the rule holds or is inactive. Of a rule that may be broken at a price too.
         """
         return self.measure(y, x)[0]
 
@@ -138,7 +150,7 @@ class RuleModel(Rules):
 
         Also what no single rule explains: where every rule holds by itself but not together (the
         propositions, or one value of the auxiliaries for all), how far that is from holding. So
-        `satisfied(tol)` means that this and all of `violation` are at most `tol`.
+        `satisfied(tol)` means that this and `violation` of all hard rules are at most `tol`.
 
         Args:
             y: outputs, `... x d`.

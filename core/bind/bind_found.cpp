@@ -35,7 +35,8 @@ nb::tuple instance(nb::handle self) {
     const Tensor<double> varying = found.coefficients();
     return nb::make_tuple(
         line_each(found.active, self), line_each(found.right, self),
-        shown(found.varying, {std::size_t(varying.size), std::size_t(varying.lines), std::size_t(varying.width)}, self));
+        shown(found.varying, {std::size_t(varying.size), std::size_t(varying.lines), std::size_t(varying.width)}, self),
+        line_each(found.price, self));
 }
 
 nb::tuple answers(nb::handle self) {

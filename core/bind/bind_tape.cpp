@@ -28,7 +28,7 @@ std::vector<Term> terms_of(nb::handle from, Index registers, Index entries) {
 
 void make(Tape* self, Index inputs, nb::handle lines, const Numbers& bound, nb::handle bound_terms,
           const Array<const double, 2>& varying, nb::handle varying_terms, const Indices& clause_start,
-          const Indices& clause_register) {
+          const Indices& clause_register, const Numbers& price, nb::handle price_terms) {
     new (self) Tape;
     const auto code = entry<const Index, 1>(lines, 0), first = entry<const Index, 1>(lines, 1),
                second = entry<const Index, 1>(lines, 2), third = entry<const Index, 1>(lines, 3);
@@ -48,17 +48,20 @@ void make(Tape* self, Index inputs, nb::handle lines, const Numbers& bound, nb::
     self->varying_terms = terms_of(varying_terms, registers, varying.extent(0) * varying.extent(1));
     self->clause_start = copied(clause_start);
     self->clause_register = copied(clause_register);
+    self->price = copied(price);
+    self->price_terms = terms_of(price_terms, registers, price.extent(0));
 }
 
 bool instantiate(const Tape& self, const Array<const double, 2>& x, const Array<bool, 2>& active,
-                 const Array<double, 2>& bound, const Array<double, 3>& varying) {
+                 const Array<double, 2>& bound, const Array<double, 3>& varying, const Array<double, 2>& price) {
     const Index size = x.extent(0);
     expect(x.extent(1) >= self.inputs && active.extent(0) == size && active.extent(1) == self.clauses() &&
                bound.extent(0) == size && bound.extent(1) == Index(self.bound.size()) && varying.extent(0) == size &&
-               varying.extent(1) == self.varying.lines && varying.extent(2) == self.varying.width,
+               varying.extent(1) == self.varying.lines && varying.extent(2) == self.varying.width &&
+               price.extent(0) == size && price.extent(1) == Index(self.price.size()),
            "instantiate: arrays of the batch's size");
     nb::gil_scoped_release unlock;
-    return self.instantiate(x, active, bound, varying);
+    return self.instantiate(x, active, bound, varying, price);
 }
 
 }  // namespace
@@ -69,9 +72,10 @@ void bind_tape(nb::module_& module) {
     module.attr("OPERATIONS") = nb::tuple(names);
     unchanging<Tape>(module, "Tape", "Rules at an input, as elementary operations; see tape.hpp.")
         .def("__init__", &make, nb::arg("inputs"), nb::arg("lines"), nb::arg("bound"), nb::arg("bound_terms"),
-             nb::arg("varying"), nb::arg("varying_terms"), nb::arg("clause_start"), nb::arg("clause_register"))
+             nb::arg("varying"), nb::arg("varying_terms"), nb::arg("clause_start"), nb::arg("clause_register"),
+             nb::arg("price"), nb::arg("price_terms"))
         .def("instantiate", &instantiate, nb::arg("x"), nb::arg("active"), nb::arg("bound"), nb::arg("varying"),
-             "Writes the rules of a batch; whether all numbers are finite.");
+             nb::arg("price"), "Writes the rules of a batch; whether all numbers are finite.");
 }
 
 }  // namespace gdpnet::bind

@@ -6,6 +6,7 @@ Found::Found(const Tape& tape, const Component& component, Index size, bool deta
     : active(size, tape.clauses()),
       right(size, Index(tape.bound.size())),
       varying(size, tape.varying.lines * tape.varying.width),
+      price(size, Index(tape.price.size())),
       distance(size, 1),
       bound(size, 1),
       status(size, 1),
@@ -31,7 +32,7 @@ Dictionaries Found::dictionaries() const { return {column_state, column_source, 
 
 bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
           Vector<const double> weights, const Limits& limits, Threads threads, Call& call, Matrix<double> z, Found& found) {
-    if (!tape.instantiate(x, found.active, found.right, found.coefficients())) return false;
+    if (!tape.instantiate(x, found.active, found.right, found.coefficients(), found.price)) return false;
     const Matrix<const bool> active = Matrix<bool>(found.active);
     const Matrix<const double> right = Matrix<double>(found.right);
     const Batch batch{active, found.coefficients(), right, yhat, weights};

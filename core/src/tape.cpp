@@ -40,7 +40,8 @@ void run(const std::vector<Line>& lines, const double* x, double* value) {
 
 }  // namespace
 
-bool Tape::instantiate(Matrix<const double> x, Matrix<bool> active, Matrix<double> right, Tensor<double> coefficients) const {
+bool Tape::instantiate(Matrix<const double> x, Matrix<bool> active, Matrix<double> right, Tensor<double> coefficients,
+                       Matrix<double> prices) const {
     std::vector<double> value(lines.size());
     double total = 0.0;  // of zeros, or NaN
     for (Index s = 0; s < x.lines; ++s) {
@@ -62,6 +63,11 @@ bool Tape::instantiate(Matrix<const double> x, Matrix<bool> active, Matrix<doubl
             a[term.to] += term.multiplier * value[term.from];
             total += 0.0 * a[term.to];
         }
+        if (price.empty()) continue;
+        double* c = prices[s].data();
+        std::copy(price.begin(), price.end(), c);
+        for (const Term& term : price_terms) c[term.to] += term.multiplier * value[term.from];
+        for (std::size_t k = 0; k < price.size(); ++k) total += c[k] >= 0.0 ? 0.0 * c[k] : 1.0;
     }
     return total == 0.0;
 }

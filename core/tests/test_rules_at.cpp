@@ -19,15 +19,21 @@ TEST("a tape writes activity, right sides and coefficients") {
     tape.varying_terms = {{1, 5, -1.0}};
     tape.clause_start = {0, 0, 1};
     tape.clause_register = {4};
+    tape.price = {0.25, 4.0};
+    tape.price_terms = {{1, 0, -1.0}};
     const double x[] = {1.0, 2.0, 5.0, 3.0};
     bool active[4];
-    double bound[4], varying[4];
-    CHECK(tape.instantiate({x, 2, 2}, {active, 2, 2}, {bound, 2, 2}, {varying, 2, 1, 2}));
+    double bound[4], varying[4], price[4];
+    CHECK(!tape.instantiate({x, 2, 2}, {active, 2, 2}, {bound, 2, 2}, {varying, 2, 1, 2}, {price, 2, 2}));
+    CHECK(price[0] == 0.25 && price[1] == 3.0 && price[2] == 0.25 && price[3] == -1.0);  // which is no price
+    tape.price[1] = 6.0;
+    CHECK(tape.instantiate({x, 2, 2}, {active, 2, 2}, {bound, 2, 2}, {varying, 2, 1, 2}, {price, 2, 2}));
+    CHECK(price[1] == 5.0 && price[3] == 1.0);
     CHECK(active[0] && active[1] && active[2] && !active[3]);
     CHECK(bound[0] == 1.0 && bound[1] == 0.5 && bound[2] == 1.0 && bound[3] == 3.0);
     CHECK(varying[0] == 3.0 && varying[1] == 1.0 && varying[2] == 3.0 && varying[3] == -2.0);
     const double unusable[] = {1.0, std::numeric_limits<double>::infinity()};
-    CHECK(!tape.instantiate({unusable, 1, 2}, {active, 1, 2}, {bound, 1, 2}, {varying, 1, 1, 2}));
+    CHECK(!tape.instantiate({unusable, 1, 2}, {active, 1, 2}, {bound, 1, 2}, {varying, 1, 1, 2}, {price, 1, 2}));
 }
 
 TEST("a judge measures rules at points") {

@@ -14,7 +14,7 @@ import numpy as np
 from gdpnet import core
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules, refuse_curved
+from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
@@ -136,8 +136,9 @@ class QP(Sensitivity):
         super().refuse(backend)
 
     def refuse_rows(self, rules: Rules) -> None:
-        """Raise where rows are not linear: the regularised program is one of linear rows."""
+        """Raise where rows are not linear, or rules have prices: its program knows neither."""
         refuse_curved(rules, f"gradient: {self!r}")
+        refuse_priced(rules.data, f"gradient: {self!r}")
 
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""

@@ -11,6 +11,7 @@ from gdpnet.errors import InputError
 from gdpnet.ir import atoms
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import refuse_priced
 from gdpnet.model import RuleModel
 from gdpnet.rules import describe
 
@@ -57,6 +58,7 @@ def model_of(
 
 def refuse_unsupported(data: RuleData) -> None:
     """Raise where the page cannot compute with the rules, naming what it is."""
+    refuse_priced(data, "The explorer")
     auxiliaries = [c.name for c in data.columns[data.outputs :]]
     whole = [c.name for c in data.columns[: data.outputs] if c.integer]
     tied = [c.name for c in data.clauses if c.logic] or [b.name for b in data.booleans if b.tied]

@@ -14,6 +14,9 @@ indicators arrives as further clauses, with negative literals.
 Literals are numbered as in SAT solvers: `+(k + 1)` says that boolean k is true, `-(k + 1)` that it
 is false.
 
+A boolean may have a price: choosing it costs so much beside the distance. A rule that may be broken
+at a price has one more literal, a boolean without rows that costs it (`Clause.breaking`).
+
 What a row or a clause is for is said by `Row.role` and `Clause.kind`, and what belongs together by
 `source`: names are for people, and nothing is concluded from them.
 """
@@ -21,7 +24,7 @@ What a row or a clause is for is said by `Row.role` and `Clause.kind`, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -155,6 +158,8 @@ class Boolean:
         tied: its truth value matters by itself, because it stands in logic. An untied boolean is
             a plain disjunct: true means that its rows hold, false means nothing.
         helper: made up to write a proposition as clauses.
+        price: what choosing it costs, in units of what is minimised; only of a disjunct, and of
+            what breaks a rule. It is paid where the clause of the disjunct is required.
     """
 
     name: str
@@ -162,6 +167,7 @@ class Boolean:
     false_rows: tuple[int, ...] = ()
     tied: bool = False
     helper: bool = False
+    price: Coefficient = field(default_factory=Coefficient)
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,8 @@ class Clause:
         source: the same number for all clauses of one LogicalConstraint, and for a Disjunction and
             what is said about its indicators alone (`XOR`, `FIXED`, `TWIN`); -1 for a clause of
             none.
+        breaking: of a rule that may be broken at a price, the boolean of its last literal: it has
+            no rows, and where it is chosen the rule is broken. -1 for a hard one.
     """
 
     name: str
@@ -187,11 +195,22 @@ class Clause:
     kind: Kind = Kind.DISJUNCTION
     xor: bool = False
     source: int = -1
+    breaking: int = -1
 
     @property
     def logic(self) -> bool:
         """Whether it is about truth values, and no rule."""
         return self.kind not in (Kind.DISJUNCTION, Kind.CONDITIONAL)
+
+    @property
+    def disjuncts(self) -> tuple[int, ...]:
+        """Literals of a rule without the one that breaks it."""
+        return self.literals if self.breaking < 0 else self.literals[:-1]
+
+    @property
+    def unbroken(self) -> Clause:
+        """The same rule without a price: it has to hold."""
+        return replace(self, literals=self.disjuncts, breaking=-1)
 
 
 @dataclass(frozen=True)
@@ -202,12 +221,14 @@ class Rule:
         name: name of the component.
         clause: its clause.
         positions: index in the source Disjunction of each literal of the clause (deactivated
-            disjuncts have no literal).
+            disjuncts have no literal); -1 for the literal that breaks it.
+        importance: where hard rules contradict each other, what leaving it out counts.
     """
 
     name: str
     clause: int
     positions: tuple[int, ...]
+    importance: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -285,6 +306,43 @@ class RuleData:
         """Nested disjunct that each twin stands for in logic, booleans both."""
         twins = [c.literals for c in self.clauses if c.kind is Kind.TWIN]
         return {abs(twin) - 1: abs(nested) - 1 for twin, nested in twins}
+
+    @cached_property
+    def priced(self) -> tuple[int, ...]:
+        """Booleans with a price, in their order."""
+        return tuple(k for k, boolean in enumerate(self.booleans) if not boolean.price.is_zero)
+
+    @cached_property
+    def prices_disjuncts(self) -> bool:
+        """Whether a disjunct has a price, and not rules alone."""
+        return not {c.breaking for c in self.clauses}.issuperset(self.priced)
+
+    def price_of(self, boolean: int) -> str:
+        """Whose price the price of a boolean is, for messages."""
+        for clause in self.clauses:
+            if clause.breaking == boolean:
+                return f"the price of breaking '{clause.name}'"
+        return f"the price of '{self.booleans[boolean].name}'"
+
+    @cached_property
+    def hard(self) -> tuple[bool, ...]:
+        """Of each rule, whether it has to hold: none buys it off."""
+        return tuple(self.clauses[rule.clause].breaking < 0 for rule in self.rules)
+
+    @cached_property
+    def owner(self) -> dict[int, int]:
+        """The clause whose disjunct each boolean is, nested ones included, or which it breaks."""
+        own = (
+            (abs(n) - 1, k) for k, c in enumerate(self.clauses) if not c.logic for n in c.literals
+        )
+        return dict(own)
+
+    def required_by(self, boolean: int) -> Iterator[int]:
+        """The clause of a disjunct, that of the disjunct in which it stands, and so on."""
+        while boolean in self.owner:
+            clause = self.owner[boolean]
+            yield clause
+            boolean = self.clauses[clause].guard
 
     @cached_property
     def disjuncts(self) -> frozenset[int]:

@@ -25,12 +25,14 @@ class Instance(NamedTuple):
         active: which clauses apply, (B, clauses) bool.
         bound: right sides, (B, m).
         varying: coefficients that depend on x, (B, k, n).
-        finite: whether all of them are known to be finite numbers.
+        price: of the booleans that have one, (B, priced); 0 where their rule does not apply.
+        finite: whether all of them are known to be finite numbers, and no price negative.
     """
 
     active: Array
     bound: Array
     varying: Array
+    price: Array
     finite: bool = False
 
     @staticmethod
@@ -48,19 +50,23 @@ class Instance(NamedTuple):
                 active = np.empty((size, tape.clauses), dtype=np.bool_)
                 bound = np.empty((size, tape.rows))
                 varying = np.empty((size, tape.varying, tape.columns))
-                finite = tape.native.instantiate(x, active, bound, varying)
-                return Instance(active, bound, varying, finite)
+                price = np.empty((size, tape.priced))
+                finite = tape.native.instantiate(x, active, bound, varying, price)
+                return Instance(active, bound, varying, price, finite)
         evaluated = rules.evaluate(torch.from_numpy(x))
         return Instance(
             active=np.ascontiguousarray(evaluated.clauses.numpy()),
             # Copies: what does not depend on x is a view of the rules' own table.
             bound=evaluated.rows.bound.numpy().copy(),
             varying=evaluated.rows.coefficients.numpy().copy(),
+            price=evaluated.prices.numpy().copy(),
         )
 
     def take(self, samples: Array) -> Instance:
         """The rules for some of the samples."""
-        return Instance(self.active[samples], self.bound[samples], self.varying[samples])
+        return Instance(
+            self.active[samples], self.bound[samples], self.varying[samples], self.price[samples]
+        )
 
     def scale(self, table: RowTable) -> Array:
         """`max(1, |b|, max|a|)` of each row, (B, m): what tolerances are relative to.
@@ -76,8 +82,9 @@ class Instance(NamedTuple):
         return scale
 
     def unusable(self) -> Array:
-        """Samples with a coefficient that is not a finite number, (B,) bool."""
+        """Samples with a coefficient or a price that cannot be used, (B,) bool."""
         bad = ~np.isfinite(self.bound).all(1)
+        bad |= ~(np.isfinite(self.price) & (self.price >= 0.0)).all(1)
         if self.varying.shape[1]:
             bad |= ~np.isfinite(self.varying).all(axis=(1, 2))
         return np.asarray(bad)
@@ -94,6 +101,7 @@ class RuleTape:
         self.native = core.Tape(*instructions)
         self.clauses = len(instructions.clause_start) - 1
         self.rows = len(instructions.bound)
+        self.priced = len(instructions.price)
         self.varying, self.columns = instructions.varying.shape
 
     @staticmethod

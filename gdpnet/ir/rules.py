@@ -13,6 +13,7 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.atoms import Evaluator
 from gdpnet.ir.batch import name_rows
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.prices import PriceTable, usable
 from gdpnet.ir.satisfaction import Satisfaction
 from gdpnet.ir.table import RowTable, RowValues
 
@@ -27,11 +28,17 @@ class Evaluated:
         rows: coefficients and right sides.
         clauses: which clauses apply, bool `batch x clauses`.
         rules: which rules are active, bool `batch x rules`.
+        prices: of booleans, `batch x priced`; 0 where their rule does not apply.
     """
 
     rows: RowValues
     clauses: torch.Tensor
     rules: torch.Tensor
+    prices: torch.Tensor
+
+    def unusable(self) -> torch.Tensor:
+        """Samples with a coefficient or a price that cannot be used, bool `batch`."""
+        return self.rows.unusable() | ~usable(self.prices).all(1)
 
 
 class Cache(dict[Any, Any]):
@@ -69,6 +76,7 @@ class Rules:
         self.data = data
         self.cache = Cache(self)
         self.table = RowTable(data.rows, len(data.columns))
+        self.prices = PriceTable(data)
         self.satisfaction = Satisfaction(data)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,12 +158,14 @@ class Rules:
             for condition in clause.conditions:
                 clauses[:, index] &= hold[:, condition]
         rules = clauses[:, [rule.clause for rule in self.data.rules]]
-        return Evaluated(self.table.evaluate(x), clauses, rules)
+        return Evaluated(self.table.evaluate(x), clauses, rules, self.prices.evaluate(x, clauses))
 
-    def refuse_unusable(self, values: RowValues) -> None:
-        """Raise where a coefficient is NaN or infinite, naming constraint and samples."""
+    def refuse_unusable(self, evaluated: Evaluated) -> None:
+        """Raise where a coefficient or a price cannot be used, naming constraint and samples."""
+        values = evaluated.rows
         bad = values.unusable()
         if not bool(bad.any()):
+            self._refuse_prices(evaluated.prices.detach())
             return
         rows = (~values.bound.isfinite()).any(0)
         if len(values.varying):
@@ -165,6 +175,17 @@ class Rules:
             f"x: the coefficients of {', '.join(names)} are not finite for {name_rows(bad)}. "
             "Check the expression for a division by zero or a logarithm at such inputs."
         )
+
+    def _refuse_prices(self, prices: torch.Tensor) -> None:
+        wrong = ~usable(prices)
+        if bool(wrong.any()):
+            columns = wrong.any(0).nonzero().flatten().tolist()
+            told = [self.data.price_of(self.data.priced[column]) for column in columns]
+            raise InputError(
+                f"x: {', '.join(told)} is negative or no number for {name_rows(wrong.any(1))}. A "
+                "price is a number from 0 on; write the expression so that it cannot be less, "
+                "such as gdpnet.maximum(0, ...)."
+            )
 
 
 def refuse_curved(rules: Rules, what: str) -> None:
@@ -182,6 +203,22 @@ def refuse_curved(rules: Rules, what: str) -> None:
         raise RuleError(
             f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
             f"is convex and not linear. {hint[0].upper()}{hint[1:]}"
+        )
+
+
+def refuse_priced(data: RuleData, what: str) -> None:
+    """Raise where a rule or a disjunct has a price, naming the first.
+
+    Args:
+        data: the rules.
+        what: who knows no prices, as the beginning of a sentence.
+    """
+    priced = sorted({*data.priced, *(c.breaking for c in data.clauses if c.breaking >= 0)})
+    if priced:
+        more = f" (and {len(priced) - 1} more)" if len(priced) > 1 else ""
+        raise RuleError(
+            f"{what} knows no prices, such as {data.price_of(priced[0])}{more}. Use "
+            "solver='exact', or leave the prices out."
         )
 
 

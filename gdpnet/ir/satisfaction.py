@@ -29,18 +29,17 @@ class Satisfaction:
             for index, clause in enumerate(data.clauses)
             if clause.guard >= 0 and not clause.logic
         ][::-1]
+        # A rule that may be broken at a price is as far from holding as its disjuncts are.
+        disjuncts = [[k - 1 for k in data.clauses[rule.clause].disjuncts] for rule in data.rules]
         by_size: dict[int, list[int]] = {}
-        for column, rule in enumerate(data.rules):
-            by_size.setdefault(len(data.clauses[rule.clause].literals), []).append(column)
+        for column, literals in enumerate(disjuncts):
+            by_size.setdefault(len(literals), []).append(column)
         self._rules = [
-            (
-                torch.tensor(columns),
-                torch.tensor(
-                    [[k - 1 for k in data.clauses[data.rules[r].clause].literals] for r in columns]
-                ),
-            )
+            (torch.tensor(columns), torch.tensor([disjuncts[r] for r in columns]))
             for columns in by_size.values()
         ]
+        self.hard = torch.tensor(data.hard, dtype=torch.bool)
+        self.all_hard = all(data.hard)
         self._global = torch.tensor(data.global_rows, dtype=torch.int64)
         outputs = data.columns[: data.outputs]
         self.lower = torch.tensor([c.lower for c in outputs], dtype=torch.float64)
@@ -82,6 +81,16 @@ class Satisfaction:
             nearest = booleans[:, literals.to(booleans.device)].amin(2)
             value[:, columns.to(booleans.device)] = nearest
         return value * active
+
+    def worst(self, violation: torch.Tensor, globally: torch.Tensor) -> torch.Tensor:
+        """How far everything that has to hold is from holding, `batch`.
+
+        Args:
+            violation: of each rule, `batch x rules`.
+            globally: of the rest, `batch`.
+        """
+        hard = violation if self.all_hard else violation[:, self.hard.to(violation.device)]
+        return torch.maximum(globally, hard.amax(1)) if hard.shape[1] else globally
 
     def of_globals(self, residual: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Largest violation of global rows, bounds and integrality, `batch`."""

@@ -62,6 +62,8 @@ class Instructions(NamedTuple):
         varying_terms: what the inputs add to them, flat over (k, n).
         clause_start: conditions of each clause, (clauses + 1,).
         clause_register: registers of those conditions.
+        price: constant part of the prices, (priced,).
+        price_terms: what the inputs add to them; 0 in all where a rule does not apply.
     """
 
     inputs: int
@@ -72,6 +74,8 @@ class Instructions(NamedTuple):
     varying_terms: Terms
     clause_start: Array
     clause_register: Array
+    price: Array
+    price_terms: Terms
 
 
 def compile_tape(data: RuleData) -> Instructions | None:
@@ -92,6 +96,7 @@ def compile_tape(data: RuleData) -> Instructions | None:
                 for atom, multiplier in coefficient.atoms.items():
                     left.append((i, column, writer.register(atom), multiplier))
                     varying[i] = constant
+        prices = [writer.price(data, boolean) for boolean in data.priced]
     except _Untaped:
         return None
     place = {row: k for k, row in enumerate(sorted(varying))}
@@ -107,6 +112,8 @@ def compile_tape(data: RuleData) -> Instructions | None:
         varying_terms=_terms([(place[i] * n + j, r, c) for i, j, r, c in left]),
         clause_start=starts.astype(np.int64),
         clause_register=np.array(registers, dtype=np.int64),
+        price=np.array([number for number, _ in prices], dtype=np.float64),
+        price_terms=_terms([(k, r, c) for k, (_, terms) in enumerate(prices) for r, c in terms]),
     )
 
 
@@ -128,6 +135,18 @@ class _TapeWriter:
         if tree not in self._known:
             self._known[tree] = self._write(tree)
         return self._known[tree]
+
+    def price(self, data: RuleData, boolean: int) -> tuple[float, list[tuple[int, float]]]:
+        """The price of a boolean: its constant part, and registers with their multipliers."""
+        price = data.booleans[boolean].price
+        required = dict.fromkeys(
+            k for clause in data.required_by(boolean) for k in data.clauses[clause].conditions
+        )
+        if not required:
+            return price.number, [(self.register(atom), c) for atom, c in price.atoms.items()]
+        trees = [data.conditions[k].tree for k in required]
+        applies = trees[0] if len(trees) == 1 else ("and", *trees)
+        return 0.0, [(self.register(("if", applies, price.tree(), ("number", 0.0))), 1.0)]
 
     def _write(self, tree: Tree) -> int:
         kind, *parts = tree

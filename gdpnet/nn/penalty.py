@@ -112,7 +112,7 @@ class RulePenalty(nn.Module):
         """
         batch = as_batch(x, y, self.rules.input_names, self.rules.output_names, on_device=True)
         evaluated = self.rules.evaluate(batch.x)
-        self.rules.refuse_unusable(evaluated.rows)
+        self.rules.refuse_unusable(evaluated)
         violation = _violation(replace(evaluated.rows, curves=self._curves), batch.y)
         penalty = self._always(violation, batch.y)
         penalty = penalty + self._alone(violation, evaluated.clauses, self.temperature)

@@ -15,7 +15,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_priced
 from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.products import products as products_of
 
@@ -41,10 +41,11 @@ class Sampled:
     """
 
     def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
+        refuse_priced(rules.data, "gdpnet.plan")
         self.rules, self.x, self.yhat = rules, x, yhat
         self.instance = Instance.of(rules, x)
         if self.instance.unusable().any():
-            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)).rows)
+            rules.refuse_unusable(rules.evaluate(torch.from_numpy(x)))
         self.rule_clauses = np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
         self.active = self.instance.active[:, self.rule_clauses]
         self.patterns, pattern = np.unique(self.active, axis=0, return_inverse=True)

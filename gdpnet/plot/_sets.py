@@ -12,7 +12,7 @@ import torch
 
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
-from gdpnet.ir.rules import refuse_curved
+from gdpnet.ir.rules import refuse_curved, refuse_priced
 from gdpnet.lp.program import LinearProgram, SparseLinearProgram
 from gdpnet.model import RuleModel
 from gdpnet.plot._curved import within_curves
@@ -56,6 +56,7 @@ class RulesAt:
     def __init__(self, rules: RuleModel, x: Any) -> None:
         if not isinstance(rules, RuleModel):
             raise InputError(f"rules: expected a RuleModel, got {type(rules).__name__}.")
+        refuse_priced(rules.data, "gdpnet.plot")
         batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
         inputs = batch.x if rules.input_names else torch.zeros(1, 0, dtype=torch.float64)
         if len(inputs) != 1:
@@ -67,7 +68,7 @@ class RulesAt:
         self._layouts = layouts_of(rules)
         ready = self._layouts.ready.rules
         self._evaluated = ready.evaluate(inputs)
-        ready.refuse_unusable(self._evaluated.rows)
+        ready.refuse_unusable(self._evaluated)
         self._sample = RulesAtSample.of(ready, self._evaluated, 0)
         self._applies: list[bool] = self._evaluated.clauses[0].tolist()
         applies = rules.active(inputs)[0].tolist()

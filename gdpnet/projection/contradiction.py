@@ -54,7 +54,7 @@ def explain_all(rules: Rules, x: torch.Tensor) -> list[list[str]]:
         x: inputs, `batch x p`, float64.
     """
     evaluated = rules.evaluate(x)
-    rules.refuse_unusable(evaluated.rows)
+    rules.refuse_unusable(evaluated)
     return [explain(rules, evaluated, i) for i in range(len(x))]
 
 

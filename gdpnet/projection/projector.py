@@ -197,6 +197,7 @@ class Projector:
         can = self.backend.capabilities
         self.backend.refuse_norm(norm)
         self.backend.refuse_rows(rules)
+        self.backend.refuse_prices(rules)
         if on_conflict == "nearest" and not can.nearest:
             raise InputError(
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "

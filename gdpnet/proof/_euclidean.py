@@ -59,7 +59,7 @@ class EuclideanRelaxation(NodeRelaxation):
         if (low > high).any():
             return None
         active, right = self._setting(path, low, high)
-        node = Instance(active[None], right[None], np.zeros((1, 0, self.n)))
+        node = Instance(active[None], right[None], np.zeros((1, 0, self.n)), np.zeros((1, 0)))
         solved = self.engine.project(node, self.shift[None, : self.d].copy(), self.options)
         if solved.status[0] == core.NO_SOLUTION:
             return None

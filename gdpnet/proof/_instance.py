@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.ir.rules import Rules
+from gdpnet.ir.rules import Rules, refuse_priced
 from gdpnet.ir.semantics import enforced
 from gdpnet.proof._tangents import refuse_irrational, tangent_row
 from gdpnet.proof._tree import Touch
@@ -53,8 +53,9 @@ class RationalInstance:
         norm: str = "l1",
     ) -> None:
         refuse_irrational(rules.data)
+        refuse_priced(rules.data, "gdpnet.proof")
         evaluated = rules.evaluate(x.detach().cpu())
-        rules.refuse_unusable(evaluated.rows)
+        rules.refuse_unusable(evaluated)
         self.data: RuleData = rules.data
         self.norm = norm
         self.sample = RulesAtSample.of(rules, evaluated, 0)

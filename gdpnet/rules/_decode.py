@@ -65,7 +65,9 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
         columns=tuple(map(_column, columns)),
         rows=tuple(_row(row, len(columns), len(inputs), version) for row in rows),
         global_rows=part["global_rows"].indices(len(rows), "row"),
-        booleans=tuple(_boolean(one, len(rows), version) for one in part["booleans"].list()),
+        booleans=tuple(
+            _boolean(one, len(rows), len(inputs), version) for one in part["booleans"].list()
+        ),
         conditions=tuple(
             _condition(one, functions, len(inputs)) for one in part["conditions"].list()
         ),
@@ -76,11 +78,12 @@ def decode(content: dict[str, Any], functions: Mapping[str, Any], path: str) -> 
         part["outputs"].refuse("expected at least one output")
     _names([column.record("name", "bounds", "integer") for column in columns])
     clauses = _clauses(part["clauses"], data, version)
-    data = replace(data, clauses=clauses, rules=_rules(part["rules"], clauses))
+    data = replace(data, clauses=clauses, rules=_rules(part["rules"], clauses, version))
     if version == 1:
         return inferred(data)
     _check_roles(part, data)
     _check_kinds(part["clauses"].list(), data)
+    _check_prices(part, data)
     return data
 
 
@@ -195,13 +198,21 @@ def _tree(part: Record, inputs: int, condition: bool = False, depth: int = 1) ->
     return (kind, *(_tree(one, inputs, wanted, depth + 1) for one, wanted in inner))
 
 
-def _boolean(part: Record, rows: int, version: int) -> Boolean:
-    record = part.record("name", "true", "false", "tied", *(("helper",) if version > 1 else ()))
+def _boolean(part: Record, rows: int, inputs: int, version: int) -> Boolean:
+    keys = ["name", "true", "false", "tied", *(("helper",) if version > 1 else ())]
+    record = part.record(*keys, *(("price",) if version > 3 else ()))
     false, tied = record["false"].indices(rows, "row"), record["tied"].flag()
     if false and not tied:
         record["tied"].refuse("expected true where there are rows for false")
     true, helper = record["true"].indices(rows, "row"), version > 1 and record["helper"].flag()
-    return Boolean(record["name"].text(), true, false, tied, helper)
+    price = Coefficient()
+    if version > 3:
+        price = _coefficient(
+            record["price"].list() or [Record(None, record["price"].place)], inputs
+        )
+        if price.is_number and price.number < 0.0:
+            record["price"].refuse(f"expected a number from 0 on, got {price.number:g}")
+    return Boolean(record["name"].text(), true, false, tied, helper, price)
 
 
 def _refuse_unneeded(part: Record, functions: Mapping[str, Any], path: str) -> None:
@@ -238,13 +249,16 @@ def _clauses(part: Record, data: RuleData, version: int) -> tuple[Clause, ...]:
     guards: list[Record] = []
     for index, one in enumerate(part.list()):
         record, kind, xor, source = _kind(one, version)
+        breaking = record["breaking"].whole() if version > 3 else -1
         clause = Clause(
             record["name"].text(),
             tuple(_literal(literal, data) for literal in record["literals"].list()),
             record["guard"].whole(),
             record["conditions"].indices(len(data.conditions), "condition"),
-            *(kind, xor, source),
+            *(kind, xor, source, breaking),
         )
+        if breaking != -1 and (clause.logic or clause.literals[-1:] != (breaking + 1,)):
+            record["breaking"].refuse("expected the boolean of the last literal of a rule, or -1")
         clauses.append(clause)
         guards.append(record["guard"])
         if not -1 <= clause.guard < len(data.booleans):
@@ -253,7 +267,7 @@ def _clauses(part: Record, data: RuleData, version: int) -> tuple[Clause, ...]:
             if not all(data.booleans[abs(k) - 1].tied for k in clause.literals):
                 record["literals"].refuse("logic names a boolean that is not tied")
             continue
-        if not clause.literals or min(clause.literals) < 0:
+        if not clause.disjuncts or min(clause.literals) < 0:
             record["literals"].refuse("expected the disjuncts of a rule, all positive")
         for literal in clause.literals:
             if literal - 1 in clause_of:
@@ -275,7 +289,7 @@ def _clauses(part: Record, data: RuleData, version: int) -> tuple[Clause, ...]:
 
 def _kind(part: Record, version: int) -> tuple[dict[str, Record], Kind, bool, int]:
     """The entries of a clause; what it says, whether as XOR, and where it came from."""
-    common = ("name", "literals", "guard", "conditions")
+    common = ("name", "literals", "guard", "conditions", *(("breaking",) if version > 3 else ()))
     if version == 1:
         record = part.record(*common, "logic")
         kind = Kind.PROPOSITION if record["logic"].flag() else Kind.DISJUNCTION
@@ -323,7 +337,7 @@ def _check_kinds(parts: list[Record], data: RuleData) -> None:
             continue
         if rule is not None:
             part.refuse(f"source {clause.source} is a rule already")
-        one = len(clause.literals) == 1
+        one = len(clause.disjuncts) == 1
         if clause.kind is Kind.CONDITIONAL and not (one and clause.conditions):
             part.refuse("kind 'conditional' needs one literal, and a condition")
         if not clause.logic:
@@ -351,6 +365,15 @@ def _is_about(clause: Clause, rule: Clause, data: RuleData) -> bool:
     return {sign * literal for literal in literals} <= set(rule.literals)
 
 
+def _check_prices(part: dict[str, Record], data: RuleData) -> None:
+    breaking = {clause.breaking for clause in data.clauses} - {-1}
+    for k, (boolean, one) in enumerate(zip(data.booleans, part["booleans"].list(), strict=True)):
+        if k in breaking and (boolean.true_rows or boolean.false_rows or k in data.guarded):
+            one.refuse("expected no rows, and no rule in it, of what breaks a rule")
+        if not boolean.price.is_zero and k not in data.disjuncts:
+            one.refuse("expected no price of what is no disjunct")
+
+
 def _literal(part: Record, data: RuleData) -> int:
     literal = part.whole()
     if not 1 <= abs(literal) <= len(data.booleans):
@@ -358,11 +381,12 @@ def _literal(part: Record, data: RuleData) -> int:
     return literal
 
 
-def _rules(part: Record, clauses: tuple[Clause, ...]) -> tuple[Rule, ...]:
+def _rules(part: Record, clauses: tuple[Clause, ...], version: int) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     wanted = {k for k, clause in enumerate(clauses) if not clause.logic and clause.guard < 0}
     for one in part.list():
-        record = one.record("name", "clause", "positions")
+        keys = ("name", "clause", "positions", *(("importance",) if version > 3 else ()))
+        record = one.record(*keys)
         clause = record["clause"].index(len(clauses), "clause")
         if clause not in wanted:
             record["clause"].refuse("it is no rule, or is another rule already")
@@ -370,9 +394,16 @@ def _rules(part: Record, clauses: tuple[Clause, ...]) -> tuple[Rule, ...]:
         positions = tuple(position.whole() for position in record["positions"].list())
         if len(positions) != len(clauses[clause].literals):
             record["positions"].refuse("expected one for each disjunct of the clause")
-        if len(set(positions)) < len(positions) or min(positions) < 0:
-            record["positions"].refuse("expected different numbers from 0 on")
-        rules.append(Rule(record["name"].text(), clause, positions))
+        broken = clauses[clause].breaking >= 0
+        own = positions[:-1] if broken else positions
+        if len(set(own)) < len(own) or min(own) < 0 or (broken and positions[-1] != -1):
+            record["positions"].refuse(
+                "expected different numbers from 0 on, and -1 for what breaks the rule"
+            )
+        importance = record["importance"].number() if version > 3 else 1.0
+        if importance <= 0.0:
+            record["importance"].refuse(f"expected a positive number, got {importance:g}")
+        rules.append(Rule(record["name"].text(), clause, positions, importance))
     if wanted:
         part.refuse(f"clause {min(wanted)} is a Disjunction that is not nested, but no rule")
     return tuple(rules)

@@ -102,6 +102,9 @@ def check(
     outputs: Sequence[Any] | str | None = None,
     inputs: Sequence[Any] = (),
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+    *,
+    prices: Mapping[Any, Any] | None = None,
+    importances: Mapping[Any, Any] | None = None,
 ) -> ModelCheck:
     """Whether a Pyomo model can be used, with every obstacle at once.
 
@@ -113,6 +116,8 @@ def check(
         outputs: as in `RuleModel`; where not given all continuous Vars (`"continuous"`).
         inputs: as in `RuleModel`.
         input_bounds: as in `RuleModel`.
+        prices: as in `RuleModel`.
+        importances: as in `RuleModel`.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet
@@ -132,7 +137,9 @@ def check(
     from gdpnet.rules.reader import CONTINUOUS, survey
 
     try:
-        reader = survey(model, CONTINUOUS if outputs is None else outputs, inputs, input_bounds)
+        given = {"prices": prices, "importances": importances}
+        wanted = CONTINUOUS if outputs is None else outputs
+        reader = survey(model, wanted, inputs, input_bounds, **given)
     except RuleError as error:
         return ModelCheck((_obstacle("model", error),), (), ModelSizes())
     return ModelCheck(
@@ -153,7 +160,7 @@ def _sizes(reader: Reader) -> ModelSizes:
         auxiliaries=len(reader.columns) - reader.outputs,
         inputs=len(reader.input_params),
         rules=len(reader.rules),
-        disjuncts=sum(len(clause.literals) for clause in reader.clauses if not clause.logic),
+        disjuncts=sum(len(clause.disjuncts) for clause in reader.clauses if not clause.logic),
         rows=sum(row.role is not Role.ARGUMENT for row in reader.rows),
     )
 

@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 
 from gdpnet.ir import atoms
-from gdpnet.ir.data import Clause, Column, Condition, Curve, Kind, Row, RuleData, Shape
+from gdpnet.ir.data import Clause, Column, Condition, Curve, Kind, Row, Rule, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules import _logic_text
 
@@ -72,7 +72,7 @@ def _sections(data: RuleData) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         entries = ((row.name, row_text(data, row)) for row in rows)
         yield "always", _first(entries, len(data.global_rows), "constraint")
     if data.rules:
-        entries = ((rule.name, clause_text(data, rule.clause)) for rule in data.rules)
+        entries = ((rule.name, _rule(data, rule)) for rule in data.rules)
         yield "rules", _first(entries, len(data.rules), "rule")
     logic = _logic(data)
     if logic:
@@ -134,14 +134,21 @@ def _cut(entries: Iterable[str]) -> str:
     return ", ".join(listed[:_LONGEST]) + more
 
 
+def _rule(data: RuleData, rule: Rule) -> str:
+    said = "" if rule.importance == 1.0 else f" (importance {atoms.format_number(rule.importance)})"
+    return clause_text(data, rule.clause) + said
+
+
 def clause_text(data: RuleData, index: int) -> str:
     """A rule: its condition, then its disjuncts, with their names, joined by `or`."""
     clause = data.clauses[index]
-    disjuncts = [_disjunct(data, clause, literal - 1) for literal in clause.literals[:_LONGEST]]
+    disjuncts = [_disjunct(data, clause, literal - 1) for literal in clause.disjuncts[:_LONGEST]]
     alone = len(clause.literals) == 1
     body = " or ".join(text if alone else wrapped for text, wrapped in disjuncts)
-    if len(clause.literals) > _LONGEST:
-        body += f" or ... ({len(clause.literals)} disjuncts in all)"
+    if len(clause.disjuncts) > _LONGEST:
+        body += f" or ... ({len(clause.disjuncts)} disjuncts in all)"
+    if clause.breaking >= 0:
+        body += f" or broken for {_coefficient(data, data.booleans[clause.breaking].price)}"
     when = " and ".join(_conditions(data, clause))
     return f"if {when}: {body}" if when else body
 
@@ -152,9 +159,15 @@ def _disjunct(data: RuleData, clause: Clause, boolean: int) -> tuple[str, str]:
     name = data.booleans[boolean].name
     # Pyomo makes up `rule_disjuncts[0]` for a disjunct that is a list of constraints.
     made_up = name == clause.name or name.startswith(f"{_component(clause.name)}_disjuncts")
+    price = data.booleans[boolean].price
     if made_up and not data.booleans[boolean].tied:
-        return text, _wrapped(text)
-    return f"{name} ({text})", f"{name} ({text})"
+        if price.is_zero:
+            return text, _wrapped(text)
+        name = ""
+    text = f"{name} ({text})".lstrip()
+    if not price.is_zero:
+        text += f" for {_coefficient(data, price)}"
+    return text, text
 
 
 def _component(name: str) -> str:

@@ -3,7 +3,8 @@
 A file has the sections of `RuleData`. Format 2 is open to additions: a row says its `kind` and
 `role`, a clause its `kind`, and a section, kind or role that is not known is refused by name, never
 passed over. Format 1 had none of these; `_format_1` infers them. Format 3 has rows of the kind
-`convex`, and is written where there are any.
+`convex`, and is written where there are any. Format 4 has prices of booleans, which boolean breaks
+a clause and importances of rules, and is written where there are any.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from gdpnet.rules import _decode
 from gdpnet.rules._parts import Damage, Unknown
 
 FORMAT = "gdpnet rules"
-VERSION = 3
-_LINEAR = 2  # what rules without convex rows are written in, for any gdpnet that reads it
+VERSION = 4
+# What other rules are written in, for any gdpnet that reads it.
+_CURVED, _LINEAR = 3, 2
 
 
 def fingerprint(data: RuleData) -> str:
@@ -72,9 +74,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _encode(data: RuleData) -> dict[str, Any]:
+    numbered = _numbered(data)
     return {
         "format": FORMAT,
-        "version": VERSION if data.curved else _LINEAR,
+        "version": VERSION if numbered else _CURVED if data.curved else _LINEAR,
         "inputs": [
             {"name": name, "bounds": [_finite(low), _finite(high)]}
             for name, (low, high) in zip(data.inputs, data.input_bounds, strict=True)
@@ -105,6 +108,7 @@ def _encode(data: RuleData) -> dict[str, Any]:
                 "false": list(b.false_rows),
                 "tied": b.tied,
                 "helper": b.helper,
+                **({"price": _encode_coefficient(b.price)} if numbered else {}),
             }
             for b in data.booleans
         ],
@@ -117,17 +121,30 @@ def _encode(data: RuleData) -> dict[str, Any]:
                 "literals": list(c.literals),
                 "guard": c.guard,
                 "conditions": list(c.conditions),
+                **({"breaking": c.breaking} if numbered else {}),
             }
             for c in data.clauses
         ],
         "rules": [
-            {"name": r.name, "clause": r.clause, "positions": list(r.positions)} for r in data.rules
+            {
+                "name": r.name,
+                "clause": r.clause,
+                "positions": list(r.positions),
+                **({"importance": r.importance} if numbered else {}),
+            }
+            for r in data.rules
         ],
         "conditions": [
             {"owner": c.owner, "tree": _decode.FUNCTION if c.tree is None else c.tree}
             for c in data.conditions
         ],
     }
+
+
+def _numbered(data: RuleData) -> bool:
+    """Whether there is a price or an importance."""
+    breaking = any(clause.breaking >= 0 for clause in data.clauses)
+    return bool(data.priced) or breaking or any(r.importance != 1.0 for r in data.rules)
 
 
 def _as_format_1(content: dict[str, Any]) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def implies(condition: Any, consequence: Any) -> Formula:
     return any_of(none_of(condition), consequence)
 
 
-def rule(formula: Any, when: Any = None) -> Any:
+def rule(formula: Any, when: Any = None, *, price: Any = None, importance: Any = None) -> Any:
     """A formula as a Pyomo Disjunction, to be assigned to a model.
 
     A conjunction at the top gives an IndexedDisjunction, one index a conjunct, never a product.
@@ -133,6 +133,10 @@ def rule(formula: Any, when: Any = None) -> Any:
         formula: relation or formula.
         when: condition under which it applies, as in the Suffix `active_when`; it is written into
             that Suffix of the block the rule is assigned to (made where there is none).
+        price: what breaking it costs, in units of what is minimised; a number, or an expression in
+            inputs. Written into the Suffix `rule_price` likewise; each conjunct has this price.
+        importance: what leaving it out counts where rules contradict each other; written into the
+            Suffix `rule_importance`.
 
     Returns:
         A Disjunction.
@@ -155,11 +159,15 @@ def rule(formula: Any, when: Any = None) -> Any:
     """
     from pyomo.gdp import Disjunction
 
+    from gdpnet.rules import reader
+
+    said = {reader.SUFFIX: when, reader.PRICES: price, reader.IMPORTANCES: importance}
     conjuncts = [_disjuncts(part) for part in _conjuncts(_normal(formula, True))]
 
     def build(block: Any, *index: Any) -> list[list[Any]]:
-        if when is not None:
-            _put_condition(block, component, when)
+        for suffix, value in said.items():
+            if value is not None:
+                _put(block, suffix, component, value)
         return [list(term) for term in conjuncts[index[0] if index else 0]]
 
     index_set = [range(len(conjuncts))] if len(conjuncts) > 1 else []
@@ -167,15 +175,20 @@ def rule(formula: Any, when: Any = None) -> Any:
     return component
 
 
-def _put_condition(block: Any, component: Any, when: Any) -> None:
+def _put(block: Any, name: str, component: Any, value: Any) -> None:
     from pyomo.environ import Suffix
 
-    from gdpnet.rules.reader import SUFFIX
-
-    if block.component(SUFFIX) is None:
-        block.add_component(SUFFIX, Suffix(direction=Suffix.LOCAL))
-    # The condition is put on the container: one entry for all of its conjuncts.
-    block.component(SUFFIX)[component] = when
+    suffix = block.component(name)
+    if suffix is None:
+        suffix = Suffix(direction=Suffix.LOCAL)
+        block.add_component(name, suffix)
+    elif suffix.ctype is not Suffix:
+        raise RuleError(
+            f"'{suffix.name}' is a {suffix.ctype.__name__}, so gdpnet.rule cannot write into the "
+            f"Suffix '{name}'. Rename it."
+        )
+    # It is put on the container: one entry for all of its conjuncts.
+    suffix[component] = value
 
 
 def _parts(parts: tuple[Any, ...], name: str) -> tuple[Any, ...]:

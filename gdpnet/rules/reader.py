@@ -34,16 +34,18 @@ from gdpnet.ir.data import (
     Rule,
     RuleData,
 )
-from gdpnet.ir.linear import LinearForm
+from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.ir.logic import ClauseWriter
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.rules.associations import binary_of, identity, known_value, representative
 from gdpnet.rules.convexity import ConvexReader, CurveDraft, RowDraft
 from gdpnet.rules.expressions import ExpressionReader, Nonlinear
+from gdpnet.rules.numbers import Entries, importance_of, price_of
 
 logger = logging.getLogger("gdpnet")
 
 SUFFIX = "active_when"
+PRICES, IMPORTANCES = "rule_price", "rule_importance"
 
 CONTINUOUS = "continuous"
 """As `outputs`: all continuous Vars that stand in rules or constraints."""
@@ -72,9 +74,12 @@ def read(
     outputs: Sequence[Any] | str,
     inputs: Sequence[Any] = (),
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+    *,
+    prices: Mapping[Any, Any] | None = None,
+    importances: Mapping[Any, Any] | None = None,
 ) -> RuleData:
     """Read a model; arguments as in `RuleModel`."""
-    reader = survey(model, outputs, inputs, input_bounds)
+    reader = survey(model, outputs, inputs, input_bounds, prices=prices, importances=importances)
     if not reader.obstacles:
         return reader.data()
     (_, first), *others = reader.obstacles
@@ -92,6 +97,7 @@ def survey(
     outputs: Sequence[Any] | str,
     inputs: Sequence[Any] = (),
     input_bounds: Mapping[Any, Any] | Sequence[Any] | None = None,
+    **given: Any,
 ) -> Reader:
     """A reader that went through the whole model; arguments as in `RuleModel`.
 
@@ -99,7 +105,7 @@ def survey(
         RuleError: `model` is no model, or nested too deep. All else is among `obstacles`.
     """
     try:
-        return _survey(model, outputs, inputs, input_bounds)
+        return _survey(model, outputs, inputs, input_bounds, given)
     except RecursionError:
         raise RuleError(
             f"model '{model.name}': its Blocks, Disjunctions or formulas are nested too deep for "
@@ -107,7 +113,9 @@ def survey(
         ) from None
 
 
-def _survey(model: Any, outputs: Any, inputs: Sequence[Any], input_bounds: Any) -> Reader:
+def _survey(
+    model: Any, outputs: Any, inputs: Sequence[Any], input_bounds: Any, given: dict[str, Any]
+) -> Reader:
     if not isinstance(model, BlockData):
         raise RuleError(
             f"model: expected a Pyomo ConcreteModel or Block, got {type(model).__name__}."
@@ -118,10 +126,10 @@ def _survey(model: Any, outputs: Any, inputs: Sequence[Any], input_bounds: Any) 
             "create_instance() of the AbstractModel."
         )
     if isinstance(outputs, str) and outputs == CONTINUOUS:
-        met = Reader(model, (), inputs, input_bounds)
+        met = Reader(model, (), inputs, input_bounds, **given)
         met.read()
         outputs = met.continuous()
-    reader = Reader(model, outputs, inputs, input_bounds)
+    reader = Reader(model, outputs, inputs, input_bounds, **given)
     reader.require_outputs()
     reader.read()
     return reader
@@ -135,13 +143,22 @@ class Reader:
         outputs: as in `RuleModel`.
         inputs: as in `RuleModel`.
         input_bounds: as in `RuleModel`.
+        prices: as in `RuleModel`.
+        importances: as in `RuleModel`.
 
     Attributes:
         ignored: names of the active Objectives.
     """
 
     def __init__(
-        self, model: Any, outputs: Sequence[Any], inputs: Sequence[Any], input_bounds: Any
+        self,
+        model: Any,
+        outputs: Sequence[Any],
+        inputs: Sequence[Any],
+        input_bounds: Any,
+        *,
+        prices: Any = None,
+        importances: Any = None,
     ) -> None:
         self.model = model
         self.ignored: list[str] = []
@@ -191,6 +208,10 @@ class Reader:
 
         self._when: dict[int, tuple[Any, Any]] = {}
         self._used_conditions: set[int] = set()
+        price = "a price", (Disjunction, Disjunct, pyo.Constraint)
+        self._prices = Entries(model, PRICES, prices, *price)
+        importance = "an importance", (Disjunction, pyo.Constraint)
+        self._importances = Entries(model, IMPORTANCES, importances, *importance)
 
     @property
     def obstacles(self) -> list[tuple[str, RuleError]]:
@@ -232,12 +253,19 @@ class Reader:
     def read(self) -> None:
         """Go through the model."""
         self._read_suffixes()
+        for entries in (self._prices, self._importances):
+            with self._obstacle(entries.keyword):
+                entries.read()
         with self._obstacle(self.model):
             self._refuse_transformed()
         self._region(self.model, -1, ())
         if self._incomplete:
             return
         self._check_suffixes_used()
+        for entries in (self._prices, self._importances):
+            for component, error in entries.unused():
+                with self._obstacle(component):
+                    raise error
         self._check_orphans()
         self._write_logic()
         self._link_binaries()
@@ -544,13 +572,24 @@ class Reader:
         conditions = conditions + self._conditions_of(data)
         rows = self._add_rows(self._read_rows(data.expr, f"Constraint '{name}'"), name)
         if not conditions:
+            self._refuse_numbers(data)
             (self.global_rows if guard < 0 else self.booleans[guard].true_rows).extend(rows)
             return
         # A constraint with a condition is a rule with one disjunct.
         boolean = self._new_boolean(name)
         self.booleans[boolean].true_rows += rows
         clause = Clause(name, (boolean + 1,), guard, conditions, Kind.CONDITIONAL)
-        self._add_rule(clause, (0,))
+        self._add_rule(data, clause, (0,))
+
+    def _refuse_numbers(self, data: Any) -> None:
+        """Raise where a Constraint that is no rule has a price or an importance."""
+        for entries in (self._prices, self._importances):
+            if entries.of(data) is not None:
+                raise RuleError(
+                    f"{entries.suffix}: Constraint '{data.name}' holds always, or with the "
+                    f"Disjunct it stands in: it is no rule, so {entries.what} means nothing. Give "
+                    f"it a condition ({SUFFIX}), or write it as a Disjunction with one disjunct."
+                )
 
     def _refuse_transformed(self) -> None:
         """What Pyomo's transformations left has no rules: its disjuncts are rows with big-M."""
@@ -588,9 +627,12 @@ class Reader:
             self._disjuncts[id(disjunct)] = data
             indicator = disjunct.indicator_var
             value = known_value(indicator)
+            price = self._price(disjunct)
             if not disjunct.active or value is False:
                 continue
             boolean = self._new_boolean(disjunct.name)
+            if price is not None:
+                self.booleans[boolean].price = price
             self._boolean_index[id(identity(indicator))] = boolean
             self.booleans[boolean].source = indicator
             literals.append(boolean + 1)
@@ -604,7 +646,7 @@ class Reader:
                 "one, or deactivate the Disjunction."
             )
         clause = self._add_rule(
-            Clause(name, tuple(literals), guard, conditions, xor=bool(data.xor)), positions
+            data, Clause(name, tuple(literals), guard, conditions, xor=bool(data.xor)), positions
         )
         for literal in forced:
             self._add_about(clause, Kind.FIXED, (literal,), conditions)
@@ -612,14 +654,32 @@ class Reader:
         for disjunct, literal in zip(members, literals, strict=True):
             self._region(disjunct, literal - 1, ())
 
-    def _add_rule(self, clause: Clause, positions: Sequence[int]) -> int:
+    def _add_rule(self, data: Any, clause: Clause, positions: Sequence[int]) -> int:
         index = len(self.clauses)
+        price = self._price(data)
+        if price is not None:
+            breaking = self._new_boolean(f"{clause.name} is broken")
+            self.booleans[breaking].price = price
+            literals = (*clause.literals, breaking + 1)
+            clause = replace(clause, literals=literals, breaking=breaking)
+            positions = (*positions, -1)
         self.clauses.append(replace(clause, source=index))
         for literal in clause.literals:
             self.booleans[literal - 1].clause = index
-        if clause.guard < 0:
-            self.rules.append(Rule(clause.name, index, tuple(positions)))
+        with self._obstacle(data):
+            importance = importance_of(self._importances.of(data), data, clause.guard >= 0)
+            if clause.guard < 0:
+                self.rules.append(Rule(clause.name, index, tuple(positions), importance))
         return index
+
+    def _price(self, data: Any) -> Coefficient | None:
+        """The price put on a rule or a disjunct; None where it has none."""
+        given = self._prices.of(data)
+        if given is None:
+            return None
+        with self._obstacle(data):
+            return price_of(self.expressions, given, data, self.input_bounds)
+        return None
 
     def _check_orphans(self) -> None:
         every = self.model.component_data_objects(
@@ -814,12 +874,13 @@ class _BooleanDraft:
         self.true_rows: list[int] = []
         self.false_rows: list[int] = []
         self.tied = self.helper = False
+        self.price = Coefficient()
         self.clause = -1  # the Disjunction it is an indicator of
         self.source: Any = None  # the Pyomo BooleanVar, where it has one
 
     def finished(self) -> Boolean:
         rows = tuple(self.true_rows), tuple(self.false_rows)
-        return Boolean(self.name, *rows, self.tied, self.helper)
+        return Boolean(self.name, *rows, self.tied, self.helper, self.price)
 
 
 def _not_understood(component: Any) -> RuleError:

@@ -13,7 +13,7 @@ import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
-from gdpnet.ir.rules import Rules, refuse_curved
+from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
@@ -92,10 +92,11 @@ class Request(NamedTuple):
         unusable = instance.unusable()
         if unusable.any():
             if not self.mark:
-                rules.refuse_unusable(rules.evaluate(torch.from_numpy(self.x)).rows)
+                rules.refuse_unusable(rules.evaluate(torch.from_numpy(self.x)))
             self.invalid[unusable] = True
             instance.bound[unusable] = 0.0
             instance.varying[unusable] = 0.0
+            instance.price[unusable] = 0.0
 
     def take(self, samples: Array) -> Request:
         """Some of the samples, all of them usable."""
@@ -257,6 +258,7 @@ class Capabilities:
         strict: its answers can be tightened until they hold without tolerance.
         nearest: where rules contradict each other it breaks them as little as possible.
         convex: rows may be convex, and need not be linear.
+        prices: rules and disjuncts may have prices.
     """
 
     norms: frozenset[str] = frozenset({"l1"})
@@ -265,6 +267,7 @@ class Capabilities:
     strict: bool = False
     nearest: bool = False
     convex: bool = False
+    prices: bool = False
 
 
 class Backend(ABC):
@@ -313,6 +316,11 @@ class Backend(ABC):
         """Raise where it does not know a kind of row."""
         if not self.capabilities.convex:
             refuse_curved(rules, f"solver: {self!r}")
+
+    def refuse_prices(self, rules: Rules) -> None:
+        """Raise where it knows no prices, and the rules have some."""
+        if not self.capabilities.prices:
+            refuse_priced(rules.data, f"solver: {self!r}")
 
     def __repr__(self) -> str:
         usual = signature(type(self)).parameters

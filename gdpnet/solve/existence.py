@@ -43,8 +43,8 @@ def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False)
 
 def _satisfied(state: State, tol: float) -> torch.Tensor:
     if state.rules.auxiliary_names:
-        return _worst(*_with_auxiliaries(state)) <= tol
-    holds = _worst(state.violation, state.globally) <= tol
+        return state.rules.satisfaction.worst(*_with_auxiliaries(state)) <= tol
+    holds = state.worst() <= tol
     if state.rules.is_plain or not bool(holds.any()):
         return holds
     levels = holds.new_full((len(holds),), tol, dtype=torch.float64)
@@ -63,8 +63,7 @@ def _measure(state: State) -> tuple[torch.Tensor, torch.Tensor]:
         return _with_auxiliaries(state)
     if state.rules.is_plain:
         return state.violation, state.globally
-    worst = _worst(state.violation, state.globally)
-    apart = (~state.consistent(worst)).nonzero().flatten()
+    apart = (~state.consistent(state.worst())).nonzero().flatten()
     if len(apart):
         # No truth values at the level of the worst, so the joint level is above it.
         state.globally[apart] = state.joint(apart)
@@ -76,10 +75,6 @@ def _pieces(batch: Batch) -> list[Batch]:
         Batch(batch.x[k : k + _PIECE], batch.y[k : k + _PIECE], batch.origin)
         for k in range(0, max(1, len(batch.y)), _PIECE)
     ]
-
-
-def _worst(violation: torch.Tensor, globally: torch.Tensor) -> torch.Tensor:
-    return torch.maximum(globally, violation.amax(1)) if violation.shape[1] else globally
 
 
 def holding(rules: Rules, batch: Batch, tol: float) -> np.ndarray:
@@ -124,7 +119,7 @@ class State:
     def __init__(self, rules: Rules, batch: Batch, by_own_size: bool = False) -> None:
         self.rules = rules
         self.evaluated: Evaluated = rules.evaluate(batch.x)
-        rules.refuse_unusable(self.evaluated.rows)
+        rules.refuse_unusable(self.evaluated)
         if by_own_size:
             self.evaluated = replace(self.evaluated, rows=self.evaluated.rows.by_own_size())
         auxiliaries = batch.y.new_zeros(len(batch.y), len(rules.auxiliary_names))
@@ -136,6 +131,10 @@ class State:
         self.violation = satisfaction.of_rules(self.booleans, self.evaluated.rules)
         self.globally = satisfaction.of_globals(self.residual, batch.y)
         self._solved: dict[tuple[bool, ...], dict[int, bool] | None] = {}
+
+    def worst(self) -> torch.Tensor:
+        """How far the worst of what has to hold is from holding, `batch`."""
+        return self.rules.satisfaction.worst(self.violation, self.globally)
 
     def consistent(
         self, levels: torch.Tensor, samples: torch.Tensor | slice = _ALL
@@ -251,11 +250,14 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
         level = _least(sample, y, (), floating, (), 0.0) if floating else 0.0
         joint = _least(sample, y, sample.clauses, (), floating, level)
         for r in searched:
-            # A rule by itself is never further from holding than all of them together.
-            alone = active[i][r] and joint > 0.0
+            # A hard rule by itself is never further from holding than all of them together.
+            top = data.clauses[data.rules[r].clause]
+            alone = active[i][r] and (joint > 0.0 or top.breaking >= 0)
             clauses = [c for c in sample.clauses if c in subtrees[r]] if alone else []
+            clauses = [top.unbroken if c == top else c for c in clauses]
             violation[i, r] = _least(sample, y, clauses, (), floating, level) if alone else 0.0
-        explained = max(level, float(globally[i]), *violation[i].tolist(), 0.0)
+        hard = violation[i][rules.satisfaction.hard].tolist()
+        explained = max(level, float(globally[i]), *hard, 0.0)
         globally[i] = max(float(globally[i]), level, joint if joint > explained + 1e-12 else 0.0)
 
     def work(span: tuple[int, int]) -> None:

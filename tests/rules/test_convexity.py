@@ -395,7 +395,7 @@ def test_linear_rules_are_written_as_before(tmp_path: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "format 2": (lambda c: c.update(version=2), "rows[0].kind: 'convex' is not known"),
-    "format 4": (lambda c: c.update(version=4), "reads versions 1 to 3"),
+    "format 5": (lambda c: c.update(version=5), "reads versions 1 to 4"),
     "shape": (lambda c: c["rows"][0]["curves"][0].update(shape="cosh"), "'cosh' is not known"),
     "weight": (lambda c: c["rows"][0]["curves"][0].update(weight=-1), "expected a positive number"),
     "arguments": (lambda c: c["rows"][0]["curves"][0].update(arguments=[0]), "role 'argument'"),

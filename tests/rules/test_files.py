@@ -283,7 +283,7 @@ def test_another_version(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": 99}))
     with pytest.raises(
-        gdpnet.errors.RuleError, match=r"version 99 of the format.*reads versions 1 to 3"
+        gdpnet.errors.RuleError, match=r"version 99 of the format.*reads versions 1 to 4"
     ):
         gdpnet.load_rules(path)
 
@@ -529,7 +529,7 @@ def test_versions_of_another_type(version: Any, tmp_path: Path) -> None:
     conditional().save(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
     with pytest.raises(
-        gdpnet.errors.RuleError, match="of the format; this gdpnet reads versions 1 to 3"
+        gdpnet.errors.RuleError, match="of the format; this gdpnet reads versions 1 to 4"
     ):
         gdpnet.load_rules(path)
 

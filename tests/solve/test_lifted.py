@@ -353,7 +353,7 @@ def directional(
 ) -> ExtendedSolved:
     start, bound, varying = (sign * STEP * part for part in move)
     instance = setting.instance
-    moved = Instance(instance.active, instance.bound + bound, instance.varying + varying)
+    moved = instance._replace(bound=instance.bound + bound, varying=instance.varying + varying)
     return engine.solve(
         *(moved, setting.start + start, setting.weights, setting.which, setting.layouts), threads=1
     )

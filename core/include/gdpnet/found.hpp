@@ -34,6 +34,7 @@ struct Found {
     Room<bool> active;      // (B, clauses)
     Room<double> right;     // (B, m): right sides
     Room<double> varying;   // (B, k n): coefficients that depend on x
+    Room<double> price;     // (B, p)
     // ---- see Answers
     Room<double> distance, bound;
     Room<std::int8_t> status;

@@ -42,12 +42,15 @@ struct Tape {
     Table<double> varying;                           // constant part of the coefficients that depend on x, (k, n)
     std::vector<Term> varying_terms;                 // what the inputs add to them
     std::vector<Index> clause_start, clause_register;  // conditions of each clause
+    std::vector<double> price;                       // constant part of the prices, (p,)
+    std::vector<Term> price_terms;                   // what the inputs add to them
 
     Index clauses() const { return Index(clause_start.size()) - 1; }
 
-    // Writes which clauses apply (B, clauses), right sides (B, m) and coefficients (B, k, n); false where one of them
-    // is not a finite number.
-    bool instantiate(Matrix<const double> x, Matrix<bool> active, Matrix<double> bound, Tensor<double> varying) const;
+    // Writes which clauses apply (B, clauses), right sides (B, m), coefficients (B, k, n) and prices (B, p); false where
+    // one of them is not a finite number, or a price is negative.
+    bool instantiate(Matrix<const double> x, Matrix<bool> active, Matrix<double> bound, Tensor<double> varying,
+                     Matrix<double> prices) const;
 };
 
 }  // namespace gdpnet

@@ -15,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from gdpnet.ir.data import Clause, Condition, Curve, Kind, Role, Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import Rules, called_condition
+from gdpnet.ir.rules import Rules, called_condition, refuse_priced
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
 
 
@@ -53,6 +53,7 @@ def pyomo_model(rules: Rules) -> Any:
 
 class _Builder:
     def __init__(self, data: RuleData) -> None:
+        refuse_priced(data, "gdpnet.convexify")
         self.data = data
         self.model = pyo.ConcreteModel()
         self.inputs = [

@@ -187,9 +187,9 @@ class ExactEngine:
         """The rules of a batch and its results, of what `find` found."""
         detail = Detail(*found.dictionaries()) if found.detailed else _NO_DETAIL
         out, parts = Output(z, *found.answers()), ((self.components[0], detail),)
-        active, bound, varying = found.instance()
+        active, bound, varying, price = found.instance()
         solved = Solved(*out, None, None, parts, found.detailed, found.proved)
-        return Instance(active, bound, varying, finite=True), solved
+        return Instance(active, bound, varying, price, finite=True), solved
 
     def vjp(self, found: core.Found, z: Array, gradient: Array) -> Gradients:
         """Gradients of a loss, of what `find` found with its dictionaries.

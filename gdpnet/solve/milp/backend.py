@@ -111,10 +111,10 @@ class MILP(Backend):
         """Project a flat batch."""
         rules, settings = request.rules, request.settings
         evaluated = rules.evaluate(torch.from_numpy(request.x))
-        unusable = evaluated.rows.unusable().numpy()
+        unusable = evaluated.unusable().numpy()
         if unusable.any():
             if not request.mark:
-                rules.refuse_unusable(evaluated.rows)
+                rules.refuse_unusable(evaluated)
             request.invalid[unusable] = True
         answer = Answer.passed(request, evaluated.rules.numpy(), self.name)
         usable = np.flatnonzero(~request.invalid)
