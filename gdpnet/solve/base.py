@@ -40,6 +40,7 @@ class Settings(NamedTuple):
         threads: samples at a time, or None to choose.
         nearest: where rules contradict each other, break them as little as possible.
         linearise: a derivative will be asked for.
+        unit: of what is minimised; `Request.evaluate` gives prices in it.
     """
 
     weights: Array
@@ -52,6 +53,7 @@ class Settings(NamedTuple):
     threads: int | None = None
     nearest: bool = False
     linearise: bool = False
+    unit: float = 1.0
 
 
 class Request(NamedTuple):
@@ -85,6 +87,8 @@ class Request(NamedTuple):
         instance = Instance.of(rules, self.x)
         if not instance.finite:
             self.clear_unusable(rules, instance)
+        if self.settings.unit != 1.0:
+            instance = instance._replace(price=instance.price / self.settings.unit)
         return instance
 
     def clear_unusable(self, rules: Rules, instance: Instance) -> None:
