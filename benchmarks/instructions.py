@@ -66,6 +66,7 @@ def arrays(rules: Any, x: np.ndarray, yhat: np.ndarray) -> Iterator[tuple[str, n
         yield "active", activity_of(component, instance.active)
         yield "coefficients", instance.varying[:, component.varying][:, :, component.columns]
         yield "bound", instance.bound[:, component.rows]
+        yield "price", instance.price[:, component.priced]
         yield "yhat", yhat[:, component.outputs]
         yield "weights", options.weights[component.outputs]
         for name in ("node_limit", "tolerance", "lost"):

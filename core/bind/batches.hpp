@@ -25,6 +25,14 @@ inline Batch batch_of(const Component& component, const Bools& active, const Coe
     return {active, varying, bound, yhat, weights};
 }
 
+// The same with prices, (batch, priced).
+inline Batch priced_batch_of(const Component& component, Batch batch, const Numbers& price, double price_unit) {
+    expect(price.extent(0) == batch.size() && price.extent(1) == Index(component.logic.priced.size()), "price: (batch, priced)");
+    batch.price = price;
+    batch.price_unit = price_unit;
+    return batch;
+}
+
 // The arrays of an `Output`.
 struct AnswerArrays {
     Array<double, 2> z;

@@ -66,14 +66,21 @@ void bind_component(nb::module_& module) {
             "__init__",
             [](Logic* self, Indices clause_start, Indices clause_literal, Indices clause_guard, Indices true_start,
                Indices true_row, Indices false_start, Indices false_row, Indices guarded_start, Indices guarded_clause,
-               Bools tied) {
+               Bools tied, Indices priced, Indices priced_entry) {
                 new (self) Logic{copied(clause_start), copied(clause_literal), copied(clause_guard),  copied(true_start),
                                  copied(true_row),     copied(false_start),    copied(false_row),     copied(guarded_start),
-                                 copied(guarded_clause), flags(tied)};
+                                 copied(guarded_clause), flags(tied),          copied(priced),         copied(priced_entry)};
+                expect(self->priced.size() == self->priced_entry.size(), "priced: as many as their entries");
+                for (std::size_t p = 0; p < self->priced.size(); ++p) {
+                    const Index k = self->priced[p], e = self->priced_entry[p];
+                    expect(0 <= k && k < self->booleans() && 0 <= e && e < Index(self->clause_literal.size()) &&
+                               self->clause_literal[e] == k + 1,
+                           "priced: booleans, and their entries among the literals");
+                }
             },
             nb::arg("clause_start"), nb::arg("clause_literal"), nb::arg("clause_guard"), nb::arg("true_start"),
             nb::arg("true_row"), nb::arg("false_start"), nb::arg("false_row"), nb::arg("guarded_start"),
-            nb::arg("guarded_clause"), nb::arg("tied"));
+            nb::arg("guarded_clause"), nb::arg("tied"), nb::arg("priced"), nb::arg("priced_entry"));
     unchanging<Component>(module, "Component", "Rows and clauses that can be projected by themselves.")
         .def(nb::init<Rows, Logic>(), nb::arg("rows"), nb::arg("logic"));
 }

@@ -33,9 +33,10 @@ struct DictionaryArrays {
 };
 
 bool project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
-             const Weights& weights, Index node_limit, double tolerance, double lost, double time_limit, Index threads,
-             bool chosen, nb::handle out, nb::handle detail) {
-    const Batch batch = batch_of(self.component(), active, varying, bound, yhat, weights);
+             const Weights& weights, const Numbers& price, double price_unit, Index node_limit, double tolerance, double lost,
+             double time_limit, Index threads, bool chosen, nb::handle out, nb::handle detail) {
+    const Batch batch = priced_batch_of(self.component(), batch_of(self.component(), active, varying, bound, yhat, weights),
+                                        price, price_unit);
     const AnswerArrays arrays(out);
     const Answers answers = arrays.views(self.component(), batch.size());
     const auto run = [&](const Dictionaries* dictionaries) {
@@ -96,8 +97,9 @@ void bind_exact(nb::module_& module) {
     unchanging<Search>(module, "Search", "Searches of one component; see exact.hpp.")
         .def(nb::init<Component>(), nb::arg("component"))
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
-             nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),
-             nb::arg("threads"), nb::arg("chosen"), nb::arg("out"), nb::arg("detail").none(),
+             nb::arg("weights"), nb::arg("price"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"),
+             nb::arg("lost"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("chosen"), nb::arg("out"),
+             nb::arg("detail").none(),
              "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.")
         .def("products", &products, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("reach"), nb::arg("count"), nb::arg("distance"), nb::arg("z"),

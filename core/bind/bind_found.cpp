@@ -54,13 +54,14 @@ nb::tuple dictionaries(nb::handle self) {
 
 // The caller owns what is returned.
 Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Numbers& yhat, const Weights& weights,
-                    Index node_limit, double tolerance, double time_limit, Index threads, bool chosen, bool detailed,
-                    const Array<double, 2>& z) {
+                    double price_unit, Index node_limit, double tolerance, double time_limit, Index threads, bool chosen,
+                    bool detailed, const Array<double, 2>& z) {
     const Component& component = search.component();
     const Rows& rows = component.rows;
     const Index size = yhat.extent(0);
     expect(tape.clauses() == component.logic.clauses() && Index(tape.bound.size()) == rows.given() &&
-               tape.varying.lines == Index(rows.varying.size()) && tape.varying.width == rows.columns(),
+               tape.varying.lines == Index(rows.varying.size()) && tape.varying.width == rows.columns() &&
+               tape.price.size() == component.logic.priced.size(),
            "find: a component that is all of the rules");
     expect(x.extent(0) == size && x.extent(1) >= tape.inputs && yhat.extent(1) == rows.outputs &&
                weights.extent(0) == rows.outputs && z.extent(0) == size && z.extent(1) == rows.columns(),
@@ -68,7 +69,7 @@ Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Nu
     auto found = std::make_unique<Found>(tape, component, size, detailed);
     bool finite = true;
     interruptible(time_limit, [&](Call& call) {
-        finite = find(tape, search, x, yhat, weights, {node_limit, tolerance, 0.0}, {threads, chosen}, call, z, *found);
+        finite = find(tape, search, x, yhat, weights, price_unit, {node_limit, tolerance, 0.0}, {threads, chosen}, call, z, *found);
     });
     return finite ? found.release() : nullptr;
 }
@@ -102,10 +103,10 @@ void bind_found(nb::module_& module) {
         .def("vjp", &vjp, nb::arg("component"), nb::arg("z"), nb::arg("gradient"), nb::arg("to_yhat"),
              nb::arg("to_bound"), nb::arg("to_varying"), "As `vjp_vertex`, from its own dictionaries.");
     module.def("find_nearest", &find_nearest, nb::arg("tape"), nb::arg("search"), nb::arg("x"), nb::arg("yhat"),
-               nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"),
+               nb::arg("weights"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"),
                nb::arg("threads"), nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::rv_policy::take_ownership,
                nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "
-                       "weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, "
+                       "weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, "
                        "chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None"),
                "Evaluates rules that are one component and projects a batch, writing the points; None where a number of "
                "the rules is not finite.");

@@ -8,7 +8,7 @@ namespace gdpnet {
 
 namespace {
 
-template <class RowHolds>
+template <bool priced, class RowHolds>
 bool accepts_by(RowHolds row_holds, const Assignment& assignment, Vector<const double> yhat, double tolerance,
                 Vector<Truth> truth) {
     const Rows& rows = assignment.rows;
@@ -23,7 +23,8 @@ bool accepts_by(RowHolds row_holds, const Assignment& assignment, Vector<const d
         if (!row_holds(i)) return false;
     const auto some_disjunct_holds = [&](Index c, Truth* mark) {
         for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e)
-            if (assignment.holds(logic.clause_literal[e] - 1, row_holds, mark)) return true;
+            if ((!priced || assignment.prices.cost(e) == 0.0) && assignment.holds(logic.clause_literal[e] - 1, row_holds, mark))
+                return true;
         return false;
     };
     const auto asked = [&](Index c) { return assignment.active[c] && logic.clause_guard[c] < 0; };
@@ -40,12 +41,13 @@ bool accepts_by(RowHolds row_holds, const Assignment& assignment, Vector<const d
 bool accepts(const Sample& sample, const Assignment& assignment, Vector<const double> yhat, double tolerance,
              Vector<Truth> truth) {
     if (!sample.rows.curves.none())
-        return accepts_by([&](Index i) { return holds_within(sample, i, yhat.data(), tolerance); }, assignment, yhat,
-                          tolerance, truth);
+        return accepts_by<true>([&](Index i) { return holds_within(sample, i, yhat.data(), tolerance); }, assignment, yhat,
+                                tolerance, truth);
     const auto row_holds = [&](Index i) {
         return sample.violation(i, yhat.data()) <= tolerance * sample.size(i) * sample.scale[i];
     };
-    return accepts_by(row_holds, assignment, yhat, tolerance, truth);
+    return assignment.prices.any ? accepts_by<true>(row_holds, assignment, yhat, tolerance, truth)
+                                 : accepts_by<false>(row_holds, assignment, yhat, tolerance, truth);
 }
 
 }  // namespace gdpnet

@@ -46,7 +46,7 @@ Verdict Euclidean::settle(const Effort&) {
 
 void Euclidean::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
-        open_split(frame, children, column_, split_, node_.q.bound_value());
+        open_split(frame, children, column_, split_, node_.q.bound_value() + owed_);
     } else {
         open_clause(frame, children, assignment_.logic, branching_, limit_);
     }
@@ -55,10 +55,11 @@ void Euclidean::open(Frame& frame, const Children& children) {
 // Solves the node and decides what is forced, until nothing is.
 Euclidean::Finding Euclidean::look() {
     while (true) {
-        const Outcome outcome = node_.solve(cutoff());
+        if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff())) return Finding::closed;
+        const Outcome outcome = node_.solve(cutoff() - owed_);
         if (outcome == Outcome::trouble) return Finding::trouble;
         if (outcome != Outcome::optimal) return Finding::closed;
-        const double bound = node_.q.bound_value();
+        const double bound = node_.q.bound_value() + owed_;
         limit_ = value < kInfinity && !may_come_first() ? value - same_ : cutoff();
         if (bound >= limit_) return Finding::closed;
         node_.read_point(false);
@@ -97,10 +98,10 @@ Euclidean::Finding Euclidean::make_whole(double bound) {
     const Index decided = assignment_.decided();
     node_.keep_aside();
     node_.fix_whole();
-    if (node_.solve(cutoff()) == Outcome::optimal) {
+    if (node_.solve(cutoff() - owed_) == Outcome::optimal) {
         node_.read_point(true);
         bool forced = false;
-        if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() <= bound + same_)
+        if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() + owed_ <= bound + same_)
             return Finding::closed;
     }
     assignment_.back_to(decided);
@@ -146,9 +147,9 @@ Gain Euclidean::literal_gain(Index literal) const {
 // Takes a leaf's point, if it holds and comes before the incumbent. False if it does not hold.
 bool Euclidean::keep() {
     if (!node_.verify()) return false;
-    const double found = node_.value();
-    if (found >= cutoff()) return true;
+    if (node_.value() + owed_ >= cutoff()) return true;
     label();
+    const double found = node_.value() + assignment_.prices.sum(label_);
     if (found >= value - same_ && !(rank_ < best_rank_)) return true;
     value = found;
     const double distance = std::sqrt(2.0 * found);
@@ -183,7 +184,7 @@ bool Euclidean::may_come_first() const {
     return false;
 }
 
-// Writes the assignment of the point at hand: of every required clause the first disjunct that holds.
+// Writes the assignment of the point at hand: of every required clause the first disjunct that holds, of the cheapest.
 void Euclidean::label() {
     const Logic& logic = assignment_.logic;
     const auto row_holds = [this](Index i) { return node_.row_holds(i); };
@@ -200,7 +201,8 @@ void Euclidean::label() {
         if (logic.tied[chosen] || logic.guarded_start[chosen] < logic.guarded_start[chosen + 1]) continue;
         for (Index e = first; e < at; ++e) {
             const Index k = boolean_of(logic.clause_literal[e]);
-            if (logic.tied[k] || !assignment_.holds(k, row_holds, label_.data())) continue;
+            if (logic.tied[k] || assignment_.prices.of(k) != assignment_.prices.of(chosen)) continue;
+            if (!assignment_.holds(k, row_holds, label_.data())) continue;
             label_[chosen] = 0;
             rank_[c] = e - first;
             break;

@@ -43,7 +43,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     const Vector<const double> yhat = batch.yhat[s];
     const Rows& rows = component_.rows;
     work.sample.load(batch.varying[s], batch.bound[s]);
-    work.assignment.begin(batch.active[s]);
+    work.assignment.begin(batch.active[s], batch.price[s], 1.0 / batch.price_unit);
     watch.over(long(rows.count()) + 50);
     if (rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
         answers.status[s] = std::int8_t(Status::accepted);

@@ -31,11 +31,13 @@ Answers Found::answers(Matrix<double> z) const { return {z, distance, bound, sta
 Dictionaries Found::dictionaries() const { return {column_state, column_source, tight_rows, multipliers, reduced_costs}; }
 
 bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
-          Vector<const double> weights, const Limits& limits, Threads threads, Call& call, Matrix<double> z, Found& found) {
+          Vector<const double> weights, double price_unit, const Limits& limits, Threads threads, Call& call,
+          Matrix<double> z, Found& found) {
     if (!tape.instantiate(x, found.active, found.right, found.coefficients(), found.price)) return false;
     const Matrix<const bool> active = Matrix<bool>(found.active);
     const Matrix<const double> right = Matrix<double>(found.right);
-    const Batch batch{active, found.coefficients(), right, yhat, weights};
+    const Matrix<const double> price = Matrix<double>(found.price);
+    const Batch batch{active, found.coefficients(), right, yhat, weights, price, price_unit};
     const Answers answers = found.answers(z);
     const Dictionaries dictionaries = found.dictionaries();
     search.project(batch, limits, answers, found.detailed ? &dictionaries : nullptr, threads, call);

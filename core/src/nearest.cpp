@@ -39,7 +39,7 @@ Verdict Nearest::settle(const Effort&) {
             case Finding::leaf:
                 // Judged at a point that no earlier step has worn.
                 if (node_.curved ? node_.verify_curved() : node_.refactor() && node_.verify()) {
-                    if (distance_of_node() < cutoff_) keep();
+                    if (distance_of_node() + owed_ < cutoff_) keep();
                     return Verdict::closed;
                 }
                 if (attempt > 0) node_.reset();
@@ -50,7 +50,7 @@ Verdict Nearest::settle(const Effort&) {
 
 void Nearest::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
-        open_split(frame, children, column_, node_.point()[column_], node_.dual_objective());
+        open_split(frame, children, column_, node_.point()[column_], node_.dual_objective() + owed_);
         return;
     }
     open_clause(frame, children, assignment_.logic, branching_, cutoff_);
@@ -59,7 +59,8 @@ void Nearest::open(Frame& frame, const Children& children) {
 // Solves the node and decides what is forced, until nothing is.
 Nearest::Finding Nearest::look() {
     while (true) {
-        switch (node_.solve(cutoff_)) {
+        if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff_)) return Finding::cutoff;
+        switch (node_.solve(cutoff_ - owed_)) {
             case Outcome::infeasible:
                 return Finding::infeasible;
             case Outcome::cutoff:
@@ -111,7 +112,7 @@ Nearest::Finding Nearest::look_at_clauses_by(RowHolds row_holds, bool& forced) {
 Nearest::Finding Nearest::look_ahead(bool& forced) {
     const auto gain_of = [this](Index literal) { return literal_gain(literal); };
     node_.begin_look_ahead();
-    switch (branching_.choose(assignment_, node_.dual_objective(), cutoff_, gain_of)) {
+    switch (branching_.choose(assignment_, node_.dual_objective() + owed_, cutoff_, gain_of)) {
         case Branching::Choice::clause:
             return Finding::clause;
         case Branching::Choice::single:
@@ -173,8 +174,6 @@ Index Nearest::most_fractional() const {
 }
 
 void Nearest::keep() {
-    distance = distance_of_node();
-    cutoff_ = distance - kImprovement * std::max(1.0, distance);
     best.copy(node_);
     if (node_.curved) std::copy_n(node_.point(), node_.n, best.value.begin());
     if (node_.curved) {
@@ -182,6 +181,8 @@ void Nearest::keep() {
     } else {
         assignment_.record([this](Index i) { return node_.sample.holds(i, node_.value.data()); }, best_state);
     }
+    distance = distance_of_node() + assignment_.prices.sum(best_state);
+    cutoff_ = distance - kImprovement * std::max(1.0, distance);
 }
 
 }  // namespace gdpnet

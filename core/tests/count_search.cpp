@@ -63,13 +63,15 @@ Component component_of(Arrays& arrays) {
     logic.guarded_start = arrays.take<Index>("guarded_start");
     logic.guarded_clause = arrays.take<Index>("guarded_clause");
     logic.tied = arrays.take<std::uint8_t>("tied");
+    logic.priced = arrays.take<Index>("priced");
+    logic.priced_entry = arrays.take<Index>("priced_entry");
     return made;
 }
 
 // A batch and room for its answers.
 struct Samples {
     std::vector<std::uint8_t> active;
-    std::vector<double> varying, bound, yhat, weights;
+    std::vector<double> varying, bound, price, yhat, weights;
     std::unique_ptr<bool[]> flags;
     Limits limits;
     Batch batch;
@@ -85,6 +87,7 @@ struct Samples {
         active = arrays.take<std::uint8_t>("active");
         varying = arrays.take<double>("coefficients");
         bound = arrays.take<double>("bound");
+        price = arrays.take<double>("price");
         yhat = arrays.take<double>("yhat");
         weights = arrays.take<double>("weights");
         limits.nodes = arrays.number("node_limit");
@@ -96,7 +99,8 @@ struct Samples {
                  {varying.data(), size, Index(rows.varying.size()), n},
                  {bound.data(), size, rows.count()},
                  {yhat.data(), size, rows.outputs},
-                 weights};
+                 weights,
+                 {price.data(), size, Index(component.logic.priced.size())}};
         z = {size, n};
         distance.resize(std::size_t(size));
         least.resize(std::size_t(size));

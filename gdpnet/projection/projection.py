@@ -11,7 +11,8 @@ import torch
 
 from gdpnet.derivative.gradients import Derivative
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import Batch, Origin
+from gdpnet.ir.batch import Batch, Origin, flat
+from gdpnet.ir.prices import Payment
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
 from gdpnet.projection.operator import OperatorNode
@@ -58,6 +59,8 @@ class Projection:
         self._seconds = seconds
         self._derivative = derivative
         self._y: torch.Tensor | None = None
+        self._yhat: torch.Tensor | None = None
+        self._x: torch.Tensor | None = None
 
     @property
     def y(self) -> torch.Tensor:
@@ -75,6 +78,12 @@ class Projection:
         y = self._outputs()
         solution = OperatorNode(self._rules, y, self._derivative, self._seconds)
         self._y = solution.attach(yhat, x)
+        self._yhat = yhat if isinstance(yhat, torch.Tensor) else None
+
+    def follow_prices(self, x: Any) -> None:
+        """Make `price` a function of inputs in torch's graph, where they require a gradient."""
+        if isinstance(x, torch.Tensor) and x.requires_grad and torch.is_grad_enabled():
+            self._x = x
 
     def _outputs(self) -> torch.Tensor:
         """Outputs in memory of their own, which the caller may write into.
@@ -96,11 +105,86 @@ class Projection:
     def value(self) -> torch.Tensor:
         """Optimum of what is minimised, or a lower bound on it, `...`.
 
-        With norm="l1" that is the distance, with norm="l2" its square; of a relaxation the optimal
-        value.
+        With norm="l1" that is the distance, with norm="l2" its square, and in both cases what is
+        paid (`price`); of a relaxation the optimal value.
+
+        Of rules with prices it carries gradients where `y` or `price` do: those of the distance of
+        y, and of the prices that are paid.
         """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
-        return self._tensor(value, self.origin.dtype)
+        found = self._tensor(value, self.origin.dtype)
+        slope = self._slope()
+        return found if slope is None else found + slope.to(found.dtype)
+
+    def _slope(self) -> torch.Tensor | None:
+        """0, with the gradient of what is minimised; None where nothing carries one."""
+        if not self._rules.data.priced:
+            return None
+        parts = [self.price] if self.price.requires_grad else []
+        if self.y.requires_grad:
+            given = torch.from_numpy(self.request.yhat) if self._yhat is None else self._yhat
+            weights = torch.from_numpy(self._weights).to(self.y)
+            moved = (self.y - given.reshape(self.y.shape).to(self.y)) * weights
+            parts.append((moved**2 if self.request.settings.norm == "l2" else moved.abs()).sum(-1))
+        if not parts:
+            return None
+        cost = torch.stack([part.double() for part in parts]).sum(0)
+        known = self._tensor(self.answer.answered)
+        return torch.where(known, cost - cost.detach(), 0.0)
+
+    @cached_property
+    def _payment(self) -> Payment:
+        price = self._rules.prices
+        prices = np.zeros((len(self.answer.y), len(price)))
+        if len(price):
+            usable = ~self.answer.unusable
+            x = torch.from_numpy(self.request.x[usable])
+            prices[usable] = self._rules.evaluate(x).prices.numpy()
+        return Payment(self._rules.data, self.answer.assignment, prices)
+
+    @cached_property
+    def price(self) -> torch.Tensor:
+        """What is paid beside the distance, for chosen disjuncts and broken rules, `...`.
+
+        It is in units of what is minimised. Where x requires a gradient and a price depends on it,
+        it carries that of the prices that are paid.
+        """
+        paid = self._payment.paid() & self.answer.answered[:, None]
+        if self._x is None or not paid.shape[1]:
+            found = np.where(paid, self._payment.price, 0.0).sum(1)
+            return self._tensor(np.where(self.answer.unusable, np.nan, found), self.origin.dtype)
+        shape = self.origin.shape
+        own = self._x if self._x.shape[:-1] == shape else self._x.reshape(-1).expand(*shape, -1)
+        used = torch.from_numpy(paid.any(1))
+        prices = self._rules.evaluate(flat(own.cpu())[used]).prices
+        summed = (prices * torch.from_numpy(paid[used.numpy()])).sum(1)
+        total = torch.zeros(len(used), dtype=torch.float64).index_put((used,), summed)
+        return self.origin.restore(total, self.origin.dtype)
+
+    @cached_property
+    def broken(self) -> torch.Tensor:
+        """Which rules were bought off at their price, bool `... x rules`.
+
+        Such a rule is active, and `disjunct` is -1 there.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7), price=1.2)
+            >>> p = gdpnet.project(gdpnet.RuleModel(m, outputs=[m.y]), [[4.0], [4.5]])
+            >>> p.y.tolist(), p.broken.tolist(), p.price.tolist()
+            ([[3.0], [4.5]], [[False], [True]], [0.0, 1.2])
+        """
+        answer, data = self.answer, self._rules.data
+        broken = np.zeros((len(answer.y), len(data.rules)), dtype=bool)
+        known = answer.answered
+        for r, rule in enumerate(data.rules):
+            last = len(rule.positions) - 1
+            if data.clauses[rule.clause].breaking >= 0:
+                chosen = self._payment.chosen(rule.clause)
+                broken[:, r] = known & answer.active[:, r] & (chosen == last)
+        return self._tensor(broken)
 
     @cached_property
     def distance(self) -> torch.Tensor:
@@ -132,7 +216,7 @@ class Projection:
 
         -1 where the rule is inactive or broken.
         """
-        return self._tensor(self.answer.disjunct(self._rules))
+        return self._tensor(self.answer.disjunct(self._rules, self._payment))
 
     @cached_property
     def auxiliaries(self) -> dict[str, torch.Tensor]:

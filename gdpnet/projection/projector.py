@@ -224,7 +224,6 @@ class Projector:
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)
-        self._value_unit = self._unit if norm == "l1" else self._unit * self._unit
         self._settings = Settings(
             # Solvers work in units of the heaviest output: their tolerances mean that.
             weights=self.weights if self._unit == 1.0 else self.weights / self._unit,
@@ -234,7 +233,7 @@ class Projector:
             time_limit=time_limit,
             threads=None if threads is None else int(threads),
             nearest=on_conflict == "nearest",
-            unit=self._value_unit,
+            unit=self._unit,
         )
         self._known: dict[tuple[torch.dtype, bool], tuple[Settings, bool]] = {}
 
@@ -283,13 +282,15 @@ class Projector:
             if self.forward == "qp":
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
-            answer = answer.replace(value=answer.value * self._value_unit)
+            answer = answer.replace(value=answer.value * self._settings.price_unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         projection = Projection(
             request, origin, answer, self.weights, self._unit, seconds, derivative
         )
         if differentiable:
             projection.attach(yhat, x)
+        if rules.data.priced:
+            projection.follow_prices(x)
         return projection
 
     @property

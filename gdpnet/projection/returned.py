@@ -105,7 +105,7 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     answer = answer.replace(y=answer.y.copy())
     rounded = _rounded(answer.y[samples], settings.dtype)
     each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
-    violation = np.maximum(globally.numpy(), each.numpy().max(1, initial=0.0))
+    violation = request.rules.satisfaction.worst(each, globally).numpy()
     wrong = violation > settings.tolerance
     answer.y[samples] = rounded
     if settings.plan is not None:  # a relaxation's point may break rules

@@ -13,6 +13,7 @@ import torch
 
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.instance import Instance
+from gdpnet.ir.prices import Payment
 from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.relaxation.plan import Plan
@@ -40,7 +41,7 @@ class Settings(NamedTuple):
         threads: samples at a time, or None to choose.
         nearest: where rules contradict each other, break them as little as possible.
         linearise: a derivative will be asked for.
-        unit: of what is minimised; `Request.evaluate` gives prices in it.
+        unit: what the weights were divided by.
     """
 
     weights: Array
@@ -54,6 +55,11 @@ class Settings(NamedTuple):
     nearest: bool = False
     linearise: bool = False
     unit: float = 1.0
+
+    @property
+    def price_unit(self) -> float:
+        """What prices are divided by, so that they are in units of what is minimised."""
+        return self.unit if self.norm == "l1" else self.unit**2
 
 
 class Request(NamedTuple):
@@ -87,8 +93,6 @@ class Request(NamedTuple):
         instance = Instance.of(rules, self.x)
         if not instance.finite:
             self.clear_unusable(rules, instance)
-        if self.settings.unit != 1.0:
-            instance = instance._replace(price=instance.price / self.settings.unit)
         return instance
 
     def clear_unusable(self, rules: Rules, instance: Instance) -> None:
@@ -235,16 +239,20 @@ class Answer:
         """Whether every sample is projected, or was right as it was."""
         return bool(_ORDINARY.take(self.status).all())
 
-    def disjunct(self, rules: Rules) -> Array:
-        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1."""
+    def disjunct(self, rules: Rules, payment: Payment | None = None) -> Array:
+        """Index in the source Disjunction of the disjunct that holds, (B, rules); else -1.
+
+        Args:
+            rules: the rules.
+            payment: what the assignment costs, where rules have prices.
+        """
         chosen = np.full((len(self.y), len(rules.names)), -1, dtype=np.int64)
+        payment = payment or Payment.free(rules.data, self.assignment)
         answered = ~((self.status == Status.UNSOLVED) | self.unusable)
         for r, rule in enumerate(rules.data.rules):
-            columns = [k - 1 for k in rules.data.clauses[rule.clause].literals]
-            true = self.assignment[:, columns] == 1
-            first = np.asarray(rule.positions)[true.argmax(1)]
-            known = answered & self.active[:, r] & true.any(1)
-            chosen[:, r] = np.where(known, first, -1)
+            place = payment.chosen(rule.clause)
+            known = answered & self.active[:, r] & (place >= 0)
+            chosen[:, r] = np.where(known, np.asarray(rule.positions)[place], -1)
         return chosen
 
 

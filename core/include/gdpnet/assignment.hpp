@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/prices.hpp"
 #include "gdpnet/sample.hpp"
 
 namespace gdpnet {
@@ -35,6 +36,7 @@ public:
     const Logic& logic;
     std::vector<Truth> state;    // by boolean
     Vector<const bool> active;   // by clause: whether it applies to the sample
+    Prices prices;
 
     // Opens all booleans.
     void begin(Vector<const bool> which) {
@@ -42,12 +44,32 @@ public:
         decided_ = 0;
         std::fill(state.begin(), state.end(), Truth(0));
     }
+    void begin(Vector<const bool> which, Vector<const double> given, double factor) {
+        begin(which);
+        if (prices.any) prices.load(given, factor);
+    }
 
     Index decided() const { return decided_; }
 
     // Opens again what was decided since there were `count`.
     void back_to(Index count) {
         while (decided_ > count) state[trail_[--decided_]] = 0;
+    }
+
+    // What has been paid, and what clauses without a true literal owe at least; infinite where one has none left.
+    double owed() const {
+        double total = paid_[decided_];
+        for (Index c : prices.clauses)
+            if (required(c) && !has_true_literal(c)) total += least_price(c);
+        return total;
+    }
+
+    // The least price of a clause's open literals.
+    double least_price(Index c) const {
+        double least = kInfinity;
+        for (Slot e = clauses_[c].first; e < clauses_[c].last; ++e)
+            if (state[literals_[e].boolean] == 0) least = std::min(least, prices.cost(e));
+        return least;
     }
 
     bool required(Index c) const {
@@ -79,13 +101,14 @@ public:
     // Excludes the solutions of an explored literal. False if nothing is left.
     //
     // Leaving out a disjunct of one inequality row enforces that row's closed negation, which is what makes
-    // long clauses cheap.
+    // long clauses cheap. `instead` is the literal that will be chosen; see prices.hpp.
     template <class Node>
-    bool leave_out(Node& node, Index literal) {
+    bool leave_out(Node& node, Index literal, Index instead) {
         const Index k = boolean_of(literal);
         if (logic.tied[k]) return choose(node, -literal);
         if (state[k] != 0) return state[k] == -1;
         decide(k, -1);
+        if (prices.any && prices.of(k) > prices.of(boolean_of(instead))) return true;
         if (logic.guarded_start[k + 1] > logic.guarded_start[k]) return true;
         const Index first = logic.true_start[k];
         const Index count = logic.true_start[k + 1] - first;
@@ -106,6 +129,7 @@ public:
     // looked at first: it mostly does again.
     template <class RowHolds>
     Standing stands(Index c, RowHolds row_holds) {
+        if (prices.any) return stands_at_a_price(c, row_holds);
         Clause& clause = clauses_[c];
         const Literal* const literals = literals_.data();
         const auto is_held = [&](const Literal& literal) {
@@ -128,7 +152,24 @@ public:
         return found;
     }
 
-    // The assignment of a point at which every required clause holds: each gets a true literal.
+    // The same where disjuncts cost something: one that holds must not cost more than an open one may.
+    template <class RowHolds>
+    Standing stands_at_a_price(Index c, RowHolds row_holds) const {
+        const Clause& clause = clauses_[c];
+        Standing found;
+        double least = kInfinity;
+        for (Slot e = clause.first; e < clause.last; ++e) {
+            const Literal& literal = literals_[e];
+            if (state[literal.boolean] == literal.sign) return {true, 0, 0};
+            if (state[literal.boolean] != 0) continue;
+            ++found.open;
+            found.last = literal.sign * (literal.boolean + 1);
+            least = std::min(least, prices.cost(e));
+        }
+        return cheapest(clause, row_holds, least) >= 0 ? Standing{true, 0, 0} : found;
+    }
+
+    // The assignment of a point at which every required clause holds: each gets a true literal, the cheapest.
     template <class RowHolds>
     void record(RowHolds row_holds, Vector<Truth> best) const {
         for (const Literal& each : disjuncts_) {
@@ -138,8 +179,8 @@ public:
                 if (state[k] < 0) best[k] = 0;
             } else if (state[k] == 0) {
                 // Nothing asks for it any more: take the value that enforces nothing.
-                const bool idle =
-                    each.first_row == each.last_row && !each.guards && logic.false_start[k] < logic.false_start[k + 1];
+                const bool idle = each.first_row == each.last_row && !each.guards && prices.of(k) == 0.0 &&
+                                  logic.false_start[k] < logic.false_start[k + 1];
                 best[k] = idle ? 1 : -1;
             }
         }
@@ -150,6 +191,11 @@ public:
             bool satisfied = false;
             for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
                 satisfied = best[literals[e].boolean] == literals[e].sign;
+            if (prices.any && !satisfied) {
+                const Slot chosen = cheapest(clause, row_holds, kInfinity);
+                if (chosen >= 0) holds(literals[chosen], row_holds, best.data());
+                continue;
+            }
             for (Slot e = clause.first; e < clause.last && !satisfied; ++e)
                 satisfied = !literals[e].tied && holds(literals[e], row_holds, best.data());
         }
@@ -162,6 +208,7 @@ private:
     void decide(Index k, Truth value) {
         state[k] = value;
         trail_[decided_++] = k;
+        if (prices.any) paid_[decided_] = paid_[decided_ - 1] + (value > 0 ? prices.of(k) : 0.0);
     }
 
     // What is asked of a literal most often, together in memory.
@@ -178,6 +225,18 @@ private:
         Slot guard;        // boolean, or -1
         Slot held;         // the literal that made it true the last time
     };
+
+    // Of the untied disjuncts that hold, and cost no more than `most`, the first of the cheapest; -1 where there is none.
+    template <class RowHolds>
+    Slot cheapest(const Clause& clause, RowHolds row_holds, double most) const {
+        Slot found = -1;
+        for (Slot e = clause.first; e < clause.last; ++e) {
+            const double cost = prices.cost(e);
+            if (literals_[e].tied || cost > most || (found >= 0 && cost >= prices.cost(found))) continue;
+            if (holds(literals_[e], row_holds, nullptr)) found = e;
+        }
+        return found;
+    }
 
     template <class RowHolds>
     bool rows_hold(const Literal& disjunct, RowHolds row_holds) const {
@@ -206,7 +265,7 @@ private:
                 if (state[literal.boolean] == literal.sign) return true;
             } else if (state[literal.boolean] == 1) {
                 return true;
-            } else if (!literal.guards && rows_hold(literal, row_holds)) {
+            } else if (!literal.guards && prices.of(literal.boolean) == 0.0 && rows_hold(literal, row_holds)) {
                 if (mark != nullptr) mark[literal.boolean] = 1;
                 return true;
             }
@@ -218,12 +277,19 @@ private:
     std::vector<Literal> literals_;   // of all clauses
     std::vector<Clause> clauses_;
     std::vector<Index> trail_;        // booleans in the order of their decision
+    std::vector<double> paid_;        // after each of them
     Index decided_ = 0;
     const bool curved_;                // whether some row is
 };
 
 inline Assignment::Assignment(const Component& component)
-    : rows(component.rows), logic(component.logic), state(logic.tied.size(), 0), trail_(logic.tied.size()), curved_(!component.rows.curves.none()) {
+    : rows(component.rows),
+      logic(component.logic),
+      state(logic.tied.size(), 0),
+      prices(logic),
+      trail_(logic.tied.size()),
+      paid_(logic.tied.size() + 1, 0.0),
+      curved_(!component.rows.curves.none()) {
     for (Index k = 0; k < logic.booleans(); ++k) {
         const Slot first = Slot(logic.true_start[k]), last = Slot(logic.true_start[k + 1]);
         const Slot only = last == first + 1 ? Slot(logic.true_row[first]) : -1;

@@ -33,7 +33,7 @@ public:
     bool empty() const { return count_ == 0; }
 
     // Chooses among the clauses that were added. `objective` is what the node costs at least, `gain_of(literal)`
-    // what a literal adds to that.
+    // what a literal adds to that by its rows.
     template <class GainOf>
     Choice choose(const Assignment& assignment, double objective, double cutoff, GainOf gain_of) {
         const Logic& logic = assignment.logic;
@@ -45,13 +45,15 @@ public:
             double least = kInfinity, second = kInfinity;
             Index viable = 0;
             broken.up = broken.down = 0;
+            const double owed = assignment.prices.any ? assignment.least_price(c) : 0.0;
             for (Index e = logic.clause_start[c]; e < logic.clause_start[c + 1]; ++e) {
                 const Index candidate = logic.clause_literal[e];
                 if (assignment.state[boolean_of(candidate)] != 0) {
                     literal_bound[e] = kInfinity;
                     continue;
                 }
-                const Gain ahead = gain_of(candidate);
+                Gain ahead = gain_of(candidate);
+                if (assignment.prices.any) ahead.gain += assignment.prices.cost(e) - owed;
                 literal_bound[e] = objective + ahead.gain;
                 if (!(literal_bound[e] < cutoff)) continue;
                 ++viable;

@@ -77,6 +77,8 @@ struct Logic {
     std::vector<Index> false_start, false_row;         // rows that its falsehood enforces
     std::vector<Index> guarded_start, guarded_clause;  // clauses guarded by a boolean
     Flags tied;                                        // booleans that logic or sums speak of
+    std::vector<Index> priced;                         // booleans that cost something where they are chosen,
+    std::vector<Index> priced_entry;                   // ... and their places in `clause_literal`, in their rule
 
     Index booleans() const { return Index(tied.size()); }
     Index clauses() const { return Index(clause_guard.size()); }

@@ -1,4 +1,4 @@
-// Visitor of the search: the nearest point in the weighted Euclidean norm.
+// Visitor of the search: the nearest point in the weighted Euclidean norm. Prices are halved, as squared distances are.
 //
 // As for l1, a clause that holds at a node's optimum needs no decision. Bounds used for pruning, of half the squared
 // distance:
@@ -23,7 +23,7 @@ class Euclidean {
 public:
     Euclidean(EuclideanNode& node, Assignment& assignment);
 
-    // The incumbent, valid where `value`, half its squared distance, is finite.
+    // The incumbent, valid where `value`, half its squared distance and prices, is finite.
     double value = std::numeric_limits<double>::infinity();
     std::vector<double> best;
     std::vector<Truth> best_state;
@@ -63,6 +63,7 @@ private:
     Index node_limit_ = 0;
     double same_ = 0.0;                    // values that differ by less are equal
     double limit_ = 0.0;                   // what a point of the node at hand must be below
+    double owed_ = 0.0;                    // prices there
     Index column_ = -1;                    // to split, or a clause is branched on
     double split_ = 0.0;                   // its value
     std::vector<Truth> label_;             // of the point at hand

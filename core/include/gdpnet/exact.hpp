@@ -24,8 +24,8 @@ struct Limits {
 
 struct Answers {
     Matrix<double> z;             // (B, n): the point, auxiliaries included; NaN where there is none
-    Vector<double> distance;      // (B,): weighted l1 distance of its outputs, infinite where there is none
-    Vector<double> bound;         // (B,): proved lower bound on the distance
+    Vector<double> distance;      // (B,): weighted l1 distance of its outputs, and prices; infinite where there is none
+    Vector<double> bound;         // (B,): proved lower bound on that
     Vector<std::int8_t> status;   // (B,)
     Matrix<Truth> assignment;     // (B, booleans): 1 true, -1 false, 0 not asked for
     Vector<Index> nodes;          // (B,): linear programs of the search

@@ -54,8 +54,10 @@ struct Found {
     Dictionaries dictionaries() const;
 };
 
-// Evaluates the rules and projects. False, without a search, where a number of the rules is not finite.
+// Evaluates the rules and projects. False, without a search, where a number of the rules is not finite, or a price
+// negative.
 bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
-          Vector<const double> weights, const Limits& limits, Threads threads, Call& call, Matrix<double> z, Found& found);
+          Vector<const double> weights, double price_unit, const Limits& limits, Threads threads, Call& call,
+          Matrix<double> z, Found& found);
 
 }  // namespace gdpnet

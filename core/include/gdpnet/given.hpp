@@ -20,6 +20,8 @@ struct Batch {
     Matrix<const double> bound;    // (B, m)
     Matrix<const double> yhat;     // (B, outputs)
     Vector<const double> weights;  // (outputs,)
+    Matrix<const double> price{};  // (B, priced)
+    double price_unit = 1.0;       // what is minimised is measured in this; prices are divided by it
 
     Index size() const { return yhat.lines; }
     Given operator[](Index s) const { return {active[s], varying[s], bound[s], yhat[s], weights}; }

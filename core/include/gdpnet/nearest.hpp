@@ -18,7 +18,7 @@ class Nearest {
 public:
     Nearest(Linear& node, Assignment& assignment);
 
-    // The incumbent, valid where `distance` is finite.
+    // The incumbent, valid where `distance`, prices included, is finite.
     double distance = std::numeric_limits<double>::infinity();
     LinearState best;
     std::vector<Truth> best_state;
@@ -57,6 +57,7 @@ private:
     Assignment& assignment_;
     Index node_limit_ = 0;
     double cutoff_ = std::numeric_limits<double>::infinity();
+    double owed_ = 0.0;  // prices at the node at hand
     Branching branching_;
     Index column_ = -1;  // to split, or a clause is branched on
 };

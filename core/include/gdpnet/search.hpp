@@ -174,8 +174,8 @@ bool apply_child(N& node, Assignment& assignment, Frame& frame, const Children& 
     const Index child = frame.next - 1;
     if (frame.split) return node.split(frame.subject, frame.value, children.literal[child] > 0);
     for (Index earlier = 0; earlier < child; ++earlier) {
-        if (!assignment.leave_out(node, children.literal[earlier])) {
-            frame.next = frame.children;  // nothing is left for later siblings
+        if (!assignment.leave_out(node, children.literal[earlier], children.literal[child])) {
+            if (!assignment.prices.any) frame.next = frame.children;  // nothing is left for later siblings
             return false;
         }
     }

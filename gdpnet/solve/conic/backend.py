@@ -102,7 +102,9 @@ class ConicBatch(RelaxedBatch):
         super().__init__(request, layouts, instance, name)
         self.request = request
         self.jacobian = None
-        self.derivative = ConicLinearisation(request, layouts, self.number, instance, self.start)
+        self.derivative = ConicLinearisation(
+            request, layouts, self.number, self.instance, self.start
+        )
         self.answer = self.answer.replace(
             linearisation=self.derivative, solvers=("none", name, "exact")
         )

@@ -96,6 +96,8 @@ class Logic(NamedTuple):
         guarded_start: clauses guarded by a boolean, (booleans + 1,).
         guarded_clause: those clauses.
         tied: booleans that logic or sums speak of, (booleans,) bool.
+        priced: booleans that cost something where they are chosen, (priced,).
+        priced_entry: their places in `clause_literal`, in their rule, (priced,).
     """
 
     clause_start: Array
@@ -108,6 +110,8 @@ class Logic(NamedTuple):
     guarded_start: Array
     guarded_clause: Array
     tied: Array
+    priced: Array
+    priced_entry: Array
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class Component:
         booleans: its booleans.
         clauses: its clauses.
         varying: its rows among the varying rows of all rules.
+        priced: its booleans with a price among those of all rules.
         decided: its booleans that must be decided where a clause names them, as (boolean within
             the component, clauses within the component that name it).
         prepared: rows for the core.
@@ -131,6 +136,7 @@ class Component:
     booleans: Array
     clauses: Array
     varying: Array
+    priced: Array
     decided: tuple[tuple[int, Array], ...]
     prepared: Prepared
     logic: Logic
@@ -262,6 +268,7 @@ def _component(
         booleans=booleans,
         clauses=clauses,
         varying=np.array(varying, dtype=np.int64),
+        priced=np.array([p for p, k in enumerate(data.priced) if k in boolean_of], dtype=np.int64),
         decided=decided,
         prepared=Prepared(
             outputs=outputs,
@@ -334,6 +341,13 @@ def _logic(
     false_start, false_row = _compressed(false_rows)
     guarded_start, guarded_clause = _compressed(guarded)
     tied = np.array([data.booleans[b].tied for b in boolean_of], dtype=np.bool_)
+    clause_of = {int(c): place for place, c in enumerate(clauses)}
+    priced = [k for k in data.priced if k in boolean_of]
+    owners = [clause_of[data.owner[k]] for k in priced]
+    entries = [
+        int(clause_start[c]) + lists[c].index(boolean_of[k] + 1)
+        for k, c in zip(priced, owners, strict=True)
+    ]
     logic = Logic(
         clause_start=clause_start,
         clause_literal=clause_literal,
@@ -345,6 +359,8 @@ def _logic(
         guarded_start=guarded_start,
         guarded_clause=guarded_clause,
         tied=tied,
+        priced=np.array([boolean_of[k] for k in priced], dtype=np.int64),
+        priced_entry=np.array(entries, dtype=np.int64),
     )
     return logic, tuple(decided)
 
@@ -353,9 +369,14 @@ def _undominated(data: RuleData, index: int) -> list[int]:
     """Literals of a clause without disjuncts whose rows contain all rows of another one.
 
     Such a disjunct is part of the other, so the union is the same without it. Rows are compared as
-    they are written. Disjuncts that logic names, or that hold nested rules, stay.
+    they are written. Disjuncts that logic names, that hold nested rules, or that cost something,
+    stay, and all of a rule that may be broken.
     """
     literals = list(data.clauses[index].literals)
+    if data.clauses[index].breaking >= 0 or not set(data.priced).isdisjoint(
+        k - 1 for k in literals
+    ):
+        return literals
     if any(k < 0 or data.booleans[k - 1].tied or k - 1 in data.guarded for k in literals):
         return literals
     rows = [

@@ -10,7 +10,7 @@ import numpy as np
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.rules import Rules, refuse_curved
+from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.answer import ExactAnswer
@@ -67,7 +67,12 @@ class Exact(Backend):
     """
 
     capabilities = Capabilities(
-        norms=frozenset({"l1", "l2"}), linearisation=True, strict=True, nearest=True, convex=True
+        norms=frozenset({"l1", "l2"}),
+        linearisation=True,
+        strict=True,
+        nearest=True,
+        convex=True,
+        prices=True,
     )
     name = "exact"
     description = "the exact engine searches it without writing it down"
@@ -95,6 +100,7 @@ class Exact(Backend):
         """Raise where it does not know a kind of row, as it is set up."""
         if self.tie != "first":
             refuse_curved(rules, f"solver: tie={self.tie!r}")
+            refuse_priced(rules.data, f"solver: tie={self.tie!r}")
 
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
@@ -114,6 +120,7 @@ class Exact(Backend):
             settings.threads,
             self.tie,
             norm=settings.norm,
+            price_unit=settings.price_unit,
         )
 
     def solve(self, request: Request) -> Answer:

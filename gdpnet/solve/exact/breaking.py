@@ -7,6 +7,8 @@ how much each of them is broken.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -14,6 +16,7 @@ from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Column
 from gdpnet.ir.instance import Instance
+from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.ir.written import rules_of
 from gdpnet.lp.clock import Clock
@@ -75,7 +78,10 @@ def _projected(
         [Column(f"z[{j}]", float(a), float(b), bool(i)) for j, (a, b, i) in enumerate(parts)],
         len(yhat),
         global_rows=program.global_rows,
-        booleans=program.booleans,
+        booleans=[
+            replace(boolean, price=Coefficient(program.prices.get(k, 0.0)))
+            for k, boolean in enumerate(program.booleans)
+        ],
         clauses=program.clauses,
     )
     solved = ExactEngine(rules).project(

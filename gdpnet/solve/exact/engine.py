@@ -36,6 +36,8 @@ class Share(NamedTuple):
         bound: right sides, (B, m).
         yhat: predictions, (B, outputs).
         weights: (outputs,).
+        price: of its booleans that have one, (B, priced).
+        price_unit: what they are divided by.
     """
 
     active: Array
@@ -43,6 +45,8 @@ class Share(NamedTuple):
     bound: Array
     yhat: Array
     weights: Array
+    price: Array
+    price_unit: float
 
 
 class Output(NamedTuple):
@@ -50,9 +54,9 @@ class Output(NamedTuple):
 
     Attributes:
         z: the point, auxiliaries included; NaN where there is none, (B, n).
-        distance: weighted l1 distance of its outputs, or their squared l2 distance, inf where there
-            is none, (B,).
-        bound: proved lower bound on the distance, (B,).
+        distance: weighted l1 distance of its outputs, or their squared l2 distance, and prices, inf
+            where there is none, (B,).
+        bound: proved lower bound on that, (B,).
         status: outcome of the search, or ACCEPTED_AS_IS, (B,) int8.
         assignment: 1 true, -1 false, 0 not asked for, (B, booleans) int8.
         nodes: linear programs of the search, (B,).
@@ -173,6 +177,7 @@ class ExactEngine:
             x,
             yhat,
             options.weights,
+            options.price_unit,
             options.node_limit,
             options.tolerance,
             inf if options.time_limit is None else options.time_limit,
@@ -295,12 +300,15 @@ class ExactEngine:
         out = new_output(size, n, len(component.booleans))
         detail = new_detail(size, n) if detailed else None
         bound, varying, weights = instance.bound, instance.varying, options.weights
+        price = instance.price
         if n < len(self.data.columns):  # pick out what is its own
             bound = np.ascontiguousarray(bound[:, component.rows])
             varying = np.ascontiguousarray(varying[:, component.varying][:, :, component.columns])
             weights = np.ascontiguousarray(weights[component.outputs])
+            price = np.ascontiguousarray(price[:, component.priced])
         own = np.ascontiguousarray(_snapped(yhat, component) if component.discrete else yhat)
-        given = Share(activity_of(component, instance.active), varying, bound, own, weights)
+        active = activity_of(component, instance.active)
+        given = Share(active, varying, bound, own, weights, price, options.price_unit)
         how = (
             *(*given, options.node_limit, options.tolerance, options.lost),
             inf if options.time_limit is None else options.time_limit,
@@ -328,6 +336,8 @@ class ExactEngine:
         near = (out.status == SOLVED) & (
             moved <= (0.0 if component.discrete else options.tolerance)
         )
+        if price.shape[1]:  # nor was anything paid
+            near &= ((out.assignment[:, component.logic.priced] == 1) * price == 0.0).all(1)
         if near.any():  # it was searched although the prediction was good enough
             out.status[near] = ACCEPTED_AS_IS
             out.distance[near] = out.bound[near] = 0.0
@@ -342,7 +352,7 @@ class ExactEngine:
         nodes = np.zeros(len(samples), dtype=np.int64)
         ties = np.zeros(len(samples), dtype=np.int8)
         self._ties[index].settle(
-            *(*given, samples, out.z, out.assignment, out.distance, options.node_limit),
+            *(*given[:5], samples, out.z, out.assignment, out.distance, options.node_limit),
             time_limit=inf if options.time_limit is None else options.time_limit,
             threads=workers_of(options.threads),
             chosen=options.threads is not None,

@@ -28,6 +28,7 @@ class SearchOptions(NamedTuple):
         tie: "first" or "least_norm".
         lost: what adding up a row may lose of its terms beside large predictions, relative.
         norm: "l1" or "l2".
+        price_unit: what prices are divided by, so that they are in units of what is minimised.
     """
 
     weights: np.ndarray
@@ -38,6 +39,7 @@ class SearchOptions(NamedTuple):
     tie: str = "first"
     lost: float = 0.0
     norm: str = "l1"
+    price_unit: float = 1.0
 
     @property
     def usual(self) -> bool:

@@ -130,6 +130,7 @@ class RelaxedBatch:
     ) -> None:
         rules, yhat, settings = request.rules, request.yhat, request.settings
         self.rules, self.layouts, self.x, self.settings = rules, layouts, request.x, settings
+        instance = instance._replace(price=instance.price / settings.price_unit)
         self.instance, self.adaptive = instance, settings.adaptive
         self.name, self.solver = name, solver
         active = instance.active[:, rules.cache[_rule_clauses]]

@@ -12,6 +12,7 @@ import torch
 
 from gdpnet.checks import check_choice
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.prices import unbroken
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
@@ -42,7 +43,7 @@ class Found:
     Attributes:
         status: what became of it.
         y: outputs, `d`.
-        value: proved lower bound on the distance.
+        value: proved lower bound on the distance and what is paid.
         literals: literals that are true at y.
         nodes: programs solved.
         point: y and the auxiliaries, where it is a vertex of the rows that were chosen.
@@ -61,7 +62,7 @@ class Incumbent(NamedTuple):
 
     Attributes:
         y: outputs, `d`.
-        distance: of y.
+        distance: of y, and what is paid.
         literals: literals that are true at y.
     """
 
@@ -87,7 +88,7 @@ class MILP(Backend):
         'milp:gurobi'
     """
 
-    capabilities = Capabilities(linearisation=True, nearest=True)
+    capabilities = Capabilities(linearisation=True, nearest=True, prices=True)
 
     def __init__(self, solver: str = "highs") -> None:
         check_choice("MILP: solver", solver, tuple(SOLVERS))
@@ -124,7 +125,9 @@ class MILP(Backend):
 
     def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
         """Which samples pass unchanged, bool `usable`; notes which disjuncts hold there."""
-        rules, settings = request.rules, request.settings
+        rules, settings = request.rules.cache[_without_prices], request.settings
+        if rules is None:
+            return np.zeros(len(usable), dtype=bool)
         batch = Batch.of_arrays(request.x[usable], request.yhat[usable])
         holds = existence.satisfied(
             rules, batch, settings.tolerance * rules.cache[smallest_row]
@@ -136,6 +139,13 @@ class MILP(Backend):
             true = existence.holding(rules, part, settings.tolerance)
             answer.assignment[accepted] = true.astype(np.int8)
         return np.asarray(holds)
+
+
+def _without_prices(rules: Rules) -> Rules | None:
+    """What a prediction has to satisfy to pass at once; None where that may cost something."""
+    if rules.data.prices_disjuncts:
+        return None
+    return rules if all(c.breaking < 0 for c in rules.data.clauses) else Rules(unbroken(rules.data))
 
 
 def integer_outputs(rules: Rules) -> Array | None:
@@ -207,6 +217,9 @@ def finish(
         answer.solver[index] = code
         answer.assignment[index] = 0
         answer.auxiliaries[index] = np.nan
+        if found.value == 0.0 and (found.y == request.yhat[index]).all():
+            # It was not seen at once: what it is bought off with costs nothing.
+            answer.status[index] = Status.SATISFIED
         if found.point is not None:
             vertices.append(index)
             answer.auxiliaries[index] = found.point[len(found.y) :]
@@ -229,7 +242,7 @@ def _project(
     weights, d = settings.weights, len(yhat)
     start = sample.clip(yhat)
     outside = float(weights @ np.abs(start - yhat))
-    program = sample.projection(start, weights)
+    program = sample.projection(start, weights, price_unit=settings.price_unit)
     nodes = 0
     if known is None and clock.left is not None:
         # A feasible output that is not the nearest is worth more than none when the time is over.
@@ -237,7 +250,9 @@ def _project(
         nodes += first.nodes
         y = None if first.point is None else _outputs(sample, first)
         if y is not None and _holds(sample, first, y):
-            known = Incumbent(y, float(weights @ np.abs(y - yhat)), first.literals)
+            away = float(weights @ np.abs(y - yhat))
+            paid = program.value(np.zeros(len(program.cost)), first.literals)
+            known = Incumbent(y, away + paid, first.literals)
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
@@ -289,7 +304,7 @@ def _doubted(found: Found) -> Found:
 
 def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
     """Any feasible point, made the nearest one of the disjuncts that it chose."""
-    free = replace(program, cost=np.zeros_like(program.cost))
+    free = replace(program, cost=np.zeros_like(program.cost), prices={})
     answer = disjunctive.solve(free, solver, clock)
     return disjunctive.polish(program, answer, solver)
 
@@ -310,7 +325,8 @@ def _contradiction(
         return _nothing(yhat, nodes)
     d = len(yhat)
     if settings.nearest:
-        found = nearest(sample, sample.clip(yhat), settings.weights, solver, clock)
+        start, unit = sample.clip(yhat), settings.price_unit
+        found = nearest(sample, start, settings.weights, solver, clock, price_unit=unit)
         if found is not None and found.point is not None:
             y = np.clip(found.point[:d], sample.lower[:d], sample.upper[:d])
             return Found(Status.CONFLICT, y, np.inf, found.literals, nodes)

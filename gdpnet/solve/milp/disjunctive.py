@@ -1,7 +1,8 @@
 """A disjunctive linear program for one sample, and two ways to solve it exactly.
 
-    minimise cost v   over v within its bounds, the global rows, and for every required clause
-                      the rows of one of its true literals
+    minimise cost v + prices of true literals
+    over v within its bounds, the global rows, and for every required clause the rows of one of its
+    true literals
 
 Projection, least violation and feasibility are all of this form. `solve_milp` writes it as a
 mixed-integer program by big-M; where no big-M exists (an unbounded variable), `solve_search`
@@ -10,7 +11,7 @@ branches on broken clauses and solves a linear program at every node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,6 +44,7 @@ class DisjunctiveProgram:
         clauses: the required ones; a guarded one is required where its guard is true.
         curved: rows in which curves stand as well: the row of the rules that has them, and their
             factor; `cuts.solve` knows them.
+        prices: what booleans cost where they are true; none of them is negative.
     """
 
     cost: np.ndarray
@@ -56,6 +58,12 @@ class DisjunctiveProgram:
     booleans: Sequence[Boolean]
     clauses: Sequence[Clause]
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    prices: Mapping[int, float] = field(default_factory=dict)
+
+    def value(self, point: np.ndarray, literals: Iterable[int]) -> float:
+        """What a point costs, and the literals that are true there."""
+        paid = sum(self.prices.get(literal - 1, 0.0) for literal in literals if literal > 0)
+        return float(self.cost @ point) + paid
 
     def linear(self, rows: Sequence[int]) -> LinearProgram:
         """The linear program over the global rows and `rows`."""
@@ -78,7 +86,7 @@ class DisjunctiveAnswer:
     Attributes:
         outcome: how it ended.
         point: `n`, where one was found.
-        value: `cost point`.
+        value: `cost point`, and prices.
         bound: proved lower bound on the optimal value.
         literals: literals that are true at the point.
         nodes: linear programs solved.
@@ -118,7 +126,8 @@ def polish(
     found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), UNLIMITED)
     if found.outcome is not Outcome.OPTIMAL or found.point is None:
         return answer
-    return replace(answer, point=found.point, value=float(program.cost @ found.point))
+    value = program.value(found.point, answer.literals)
+    return replace(answer, point=found.point, value=value)
 
 
 def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
@@ -215,7 +224,7 @@ def solve_milp(
     ones, zeros = np.ones(len(relevant)), np.zeros(len(relevant))
     answer = solver(
         LinearProgram(
-            cost=np.concatenate([program.cost, zeros]),
+            cost=np.concatenate([program.cost, [program.prices.get(k, 0.0) for k in relevant]]),
             matrix=matrix,
             row_lower=np.concatenate([plain.row_lower, np.full(len(rows), -np.inf)]),
             row_upper=np.concatenate([plain.row_upper, upper]),
@@ -233,7 +242,7 @@ def solve_milp(
         for boolean in relevant
     )
     point = answer.point[:size]
-    value = float(program.cost @ point)
+    value = program.value(point, literals)
     return DisjunctiveAnswer(answer.outcome, point, value, answer.bound, literals, 1)
 
 
@@ -289,14 +298,16 @@ class _TreeSearch:
         stack = [(root, forced)]
         while stack:
             answer, literals = stack.pop()
-            if answer.point is None or not self._improves(answer):
+            if answer.point is None or not self._improves(answer, literals):
                 continue
             if self.clock.over:
                 return replace(self.best, outcome=Outcome.LIMIT, bound=root.bound)
             broken = self._broken(answer.point, literals)
             if broken is None:
-                value = float(self.program.cost @ answer.point)
                 true = self._true_literals(answer.point, literals)
+                value = self.program.value(answer.point, true)
+                if self.best.point is not None and value >= self.best.value:
+                    continue
                 self.best = DisjunctiveAnswer(
                     Outcome.OPTIMAL, answer.point, value, value, true, self.nodes
                 )
@@ -316,7 +327,7 @@ class _TreeSearch:
                 known = self._propagated(child)
                 if known is not None:
                     children.append((self._solve(known), known))
-            children.sort(key=lambda child: -child[0].bound)
+            children.sort(key=lambda child: -child[0].bound - self._paid(child[1]))
             stack += children
         if self.unfinished:  # a node was not, so nothing is excluded
             return replace(self.best, outcome=Outcome.LIMIT, bound=root.bound, nodes=self.nodes)
@@ -345,8 +356,15 @@ class _TreeSearch:
         self.unfinished |= answer.outcome is Outcome.LIMIT
         return answer
 
-    def _improves(self, answer: Solution) -> bool:
-        return self.best.point is None or answer.bound < self.best.value - 1e-12
+    def _paid(self, literals: frozenset[int]) -> float:
+        return sum(self._price(literal) for literal in literals)
+
+    def _price(self, literal: int) -> float:
+        return self.program.prices.get(literal - 1, 0.0) if literal > 0 else 0.0
+
+    def _improves(self, answer: Solution, literals: frozenset[int]) -> bool:
+        bound = answer.bound + self._paid(literals)
+        return self.best.point is None or bound < self.best.value - 1e-12
 
     def _broken(self, point: np.ndarray, literals: frozenset[int]) -> Clause | None:
         required = list(self.guarded.get(-1, ()))
@@ -354,9 +372,18 @@ class _TreeSearch:
             if literal > 0:
                 required += self.guarded.get(literal - 1, ())
         for clause in required:
-            if not any(self._holds(literal, point, literals) for literal in clause.literals):
+            if self._chosen(clause, point, literals) is None:
                 return clause
         return None
+
+    def _chosen(self, clause: Clause, point: np.ndarray, literals: frozenset[int]) -> int | None:
+        """A literal that holds and costs no more than any that may be chosen; the first of them."""
+        if not literals.isdisjoint(clause.literals):
+            return next(k for k in clause.literals if k in literals)
+        left = [self._price(k) for k in clause.literals if -k not in literals]
+        least = min(left, default=0.0)
+        cheap = (k for k in clause.literals if self._price(k) <= least)
+        return next((k for k in cheap if self._holds(k, point, literals)), None)
 
     def _holds(self, literal: int, point: np.ndarray, literals: frozenset[int]) -> bool:
         if literal in literals:
@@ -365,7 +392,10 @@ class _TreeSearch:
         if boolean.tied or literal < 0:
             return False
         return self._rows_hold(boolean.true_rows, point) and all(
-            any(self._holds(inner, point, literals) for inner in clause.literals)
+            any(
+                self._price(inner) == 0.0 and self._holds(inner, point, literals)
+                for inner in clause.literals
+            )
             for clause in self.guarded.get(literal - 1, ())
         )
 
@@ -387,8 +417,8 @@ class _TreeSearch:
             required += self.guarded.get(literal - 1, ()) if literal > 0 else ()
         while required:
             clause = required.pop()
-            chosen = next(k for k in clause.literals if self._holds(k, point, literals))
-            if chosen not in true:
+            chosen = self._chosen(clause, point, literals)
+            if chosen is not None and chosen not in true:
                 true.add(chosen)
                 required += self.guarded.get(chosen - 1, ())
         return frozenset(true)

@@ -20,12 +20,16 @@ def nearest(
     weights: np.ndarray,
     solver: Solver,
     clock: Clock,
+    *,
+    price_unit: float = 1.0,
 ) -> DisjunctiveAnswer | None:
     """Bounds, globals and logic hard; least sum of scaled violations, then least distance.
 
-    None where the hard part alone has no solution.
+    What rules with a price are broken costs that instead. None where the hard part alone has no
+    solution.
     """
-    program, slack = elastic(sample, sample.projection(start, weights, as_written=True))
+    written = sample.projection(start, weights, price_unit=price_unit, as_written=True)
+    program, slack = elastic(sample, written)
     answer = least_violation(program, slack, solver, clock)
     if answer.point is None:
         return None
@@ -39,7 +43,7 @@ def least_violation(
     program: DisjunctiveProgram, slack: np.ndarray, solver: Solver, clock: Clock
 ) -> DisjunctiveAnswer:
     """A point of an elastic program that breaks rules as little as possible."""
-    first = replace(program, cost=slack.astype(float))
+    first = replace(program, cost=slack.astype(float), prices={})
     return disjunctive.polish(first, disjunctive.solve(first, solver, clock), solver)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,7 @@ class RulesAtSample:
         bound: `rows`.
         equality: bool `rows`.
         clauses: the ones that apply.
+        prices: of booleans, where they have one.
     """
 
     rules: Rules
@@ -35,6 +36,7 @@ class RulesAtSample:
     bound: np.ndarray
     equality: np.ndarray
     clauses: tuple[Clause, ...]
+    prices: Mapping[int, float] = field(default_factory=dict)
 
     @staticmethod
     def of(rules: Rules, evaluated: Evaluated, index: int) -> RulesAtSample:
@@ -52,6 +54,7 @@ class RulesAtSample:
             bound=rows.bound[index].detach().cpu().numpy(),
             equality=rows.equality.cpu().numpy(),
             clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
+            prices=dict(zip(rules.data.priced, evaluated.prices[index].tolist(), strict=True)),
         )
 
     @cached_property
@@ -124,13 +127,19 @@ class RulesAtSample:
         return np.clip(yhat, self.lower[:d], self.upper[:d])
 
     def projection(
-        self, start: np.ndarray, weights: np.ndarray, as_written: bool = False
+        self,
+        start: np.ndarray,
+        weights: np.ndarray,
+        *,
+        price_unit: float = 1.0,
+        as_written: bool = False,
     ) -> DisjunctiveProgram:
-        """Least `sum w |y - start|` over everything that holds; columns (z, eta).
+        """Least `sum w |y - start|` and prices over everything that holds; columns (z, eta).
 
         Args:
             start: prediction within the bounds, `d`.
             weights: `d`.
+            price_unit: prices are divided by this.
             as_written: rows over integers are left as they are, to be broken by an amount.
         """
         refuse_curved(self.rules, "solver: MILP()")
@@ -152,13 +161,14 @@ class RulesAtSample:
             global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * d)),
             booleans=self.rules.data.booleans,
             clauses=self.clauses,
+            prices={k: price / price_unit for k, price in self.prices.items()},
         )
 
     def as_written(self) -> DisjunctiveProgram:
         """Everything that must hold, without a cost; rows over integers are left as they are."""
         every = np.ones(len(self.lower), dtype=bool)
         program = self.feasibility(self.rules.data.global_rows, self.clauses, every, ~every)
-        return replace(program, integer=self.integer)
+        return replace(program, integer=self.integer, prices=self.prices)
 
     def feasibility(
         self,
