@@ -156,6 +156,7 @@ class ConicBatch(RelaxedBatch):
         self._left_to_exact(samples[~solved | (relaxed & merged)])
         if self.pays is not None:
             self.pays.choose(answer, samples[answer.status[samples] == Status.RELAXED])
+            self.pays.note_satisfied(answer, samples)
 
     def _take_copies(
         self, number: int, program: RelaxationProgram, found: ConicSolved, own: Array, y: Array

@@ -92,9 +92,14 @@ class Pays:
         if len(left) and core.AVAILABLE:
             exact[left] = self._verified(answer, samples[left])
         answer.status[samples[held & ~exact]] = Status.RELAXED
+        self.note_satisfied(answer, samples)
+
+    def note_satisfied(self, answer: Answer, samples: Array) -> None:
+        """Where nothing moved and nothing is paid, the prediction passes."""
         still = (answer.y[samples] == self.request.yhat[samples]).all(1)
-        free = (self._costs(answer, samples) == 0.0) & exact & still
-        answer.status[samples[free]] = Status.SATISFIED
+        free = still & (self._costs(answer, samples) == 0.0)
+        exact = answer.status[samples] == Status.PROJECTED
+        answer.status[samples[free & exact]] = Status.SATISFIED
 
     def choose(self, answer: Answer, samples: Array) -> Array:
         """Choose the cheapest of what holds at points, and say what that costs, (samples,).
