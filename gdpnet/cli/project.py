@@ -24,6 +24,7 @@ class OnConflict(StrEnum):
 
     keep = "pass"
     nearest = "nearest"
+    drop = "drop"
     refuse = "raise"
 
 
@@ -68,7 +69,7 @@ def project(
         OnConflict,
         typer.Option(
             help="Rows whose rules contradict each other: pass them unchanged, nearest breaks the "
-            "rules as little as possible, raise stops."
+            "rules as little as possible, drop leaves out the least important rules, raise stops."
         ),
     ] = OnConflict.keep,
     on_invalid: Annotated[

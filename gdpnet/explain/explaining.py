@@ -13,6 +13,7 @@ from gdpnet.checks import weights_of
 from gdpnet.explain.explanation import ActiveRule, Explanation, Move, TightRow
 from gdpnet.ir.atoms import format_number
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.prices import unbroken
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import Projection, contradiction, project
@@ -28,6 +29,7 @@ def explain(rules: Rules, yhat: Any, x: Any, weights: Any, norm: str) -> list[Ex
     """One explanation for each sample of the flattened batch."""
     p = project(rules, yhat, x, weights=weights, norm=norm)
     told = _Teller(rules, p, weights_of(weights, rules)[0])
+    told.hold(weights)
     return [told.sample(i) for i in range(len(told.y))]
 
 
@@ -47,7 +49,11 @@ class _Teller:
         self.status = [Status(code) for code in answer.status.tolist()]
         self.tolerance = TOLERANCES.of(p.origin.dtype)
         self.violation = existence.measure(rules, batch)[0].tolist()
-        self.disjunct = answer.disjunct(rules)
+        shape = len(self.y), len(rules.names)
+        self.disjunct = p.disjunct.reshape(shape).cpu().numpy()
+        self.bought = p.broken.reshape(shape).cpu().numpy()
+        self.value, self.price = (v.double().reshape(-1).cpu().numpy() for v in (p.value, p.price))
+        self.holding: dict[tuple[int, int], tuple[float, float]] = {}
         self.active = answer.active
         self.values = rules.evaluate(self.x).rows
         # A vertex of the exact engine comes with its multipliers, other answers do not.
@@ -61,6 +67,22 @@ class _Teller:
             for row in rules.data.rows_below(rule.clause)
         }
 
+    def hold(self, weights: Any) -> None:
+        """Find what holding each broken rule would have cost: projected again, it being hard."""
+        prices = self.rules.evaluate(self.x).prices
+        for r in np.flatnonzero(self.bought.any(0)).tolist():
+            samples = np.flatnonzero(self.bought[:, r])
+            hard = Rules(unbroken(self.rules.data, [r]))
+            held = project(
+                hard, self.yhat[samples], self.x[samples], weights=weights, norm=self.norm
+            )
+            breaking = self.rules.data.clauses[self.rules.data.rules[r].clause].breaking
+            for i, value in zip(samples.tolist(), held.value.tolist(), strict=True):
+                price = 0.0
+                if breaking in self.rules.data.priced:
+                    price = float(prices[i, self.rules.data.priced.index(breaking)])
+                self.holding[i, r] = value - (float(self.value[i]) - price), price
+
     def sample(self, i: int) -> Explanation:
         status = self.status[i]
         rows = list(self._rows(i))
@@ -72,6 +94,7 @@ class _Teller:
             status=status.name,
             message=status.message,
             distance=self.distance[i],
+            price=float(self.price[i]),
             y=tuple(self.y[i].tolist()),
             moved=self._moves(i),
             rules=tuple(
@@ -96,7 +119,9 @@ class _Teller:
             literal = data.clauses[rule.clause].literals[rule.positions.index(position)]
             name = data.booleans[literal - 1].name
         violation = self.violation[i][r]
-        return ActiveRule(rule.name, violation, violation > self.tolerance, name, tuple(tight))
+        holding, price = self.holding.get((i, r), (None, None))
+        broken = violation > self.tolerance
+        return ActiveRule(rule.name, violation, broken, name, tuple(tight), price, holding)
 
     def _multipliers(self, i: int) -> Iterator[tuple[int, float]]:
         if self.known[i]:

@@ -75,6 +75,9 @@ class ActiveRule:
         broken: whether that is more than the rounding of the prediction's type.
         disjunct: name of the disjunct that holds at the result, None where none is known.
         tight: rows of that disjunct that are just met.
+        price: what was paid for breaking it; None where it was not bought off.
+        holding: what holding it would have cost instead, inf where it cannot be held; None where it
+            was not bought off.
     """
 
     name: str
@@ -82,10 +85,18 @@ class ActiveRule:
     broken: bool
     disjunct: str | None
     tight: tuple[TightRow, ...]
+    price: float | None = None
+    holding: float | None = None
 
     def __str__(self) -> str:
         told = f"broken by {self.violation:.4g}" if self.broken else "holds"
         parts = [f"{self.name}: {told} at the prediction"]
+        if self.price is not None and self.holding is not None:
+            cost = f"would have cost {_text(self.holding)}"
+            cost = "is not possible" if self.holding == float("inf") else cost
+            parts.append(
+                f"{self.name} was broken: holding it {cost}, its price is {_text(self.price)}"
+            )
         if self.disjunct is not None and (self.broken or self.tight):
             parts.append(f"the result takes {self.disjunct}")
         return "; ".join([*parts, *map(str, self.tight)])
@@ -105,6 +116,7 @@ class Explanation:
         rules: rules that apply to the sample, in declaration order.
         always: global constraints, bounds and whole numbers that are just met and cost something.
         conflict: where the rules contradict: names as `RuleModel.explain_conflict` gives them.
+        price: what was paid beside the distance, for chosen disjuncts and broken rules.
     """
 
     status: str
@@ -115,6 +127,7 @@ class Explanation:
     rules: tuple[ActiveRule, ...]
     always: tuple[TightRow, ...]
     conflict: tuple[str, ...] = ()
+    price: float = 0.0
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -139,9 +152,10 @@ class Explanation:
     def _headline(self) -> str:
         if self.conflict:
             return f"{', '.join(self.conflict)} contradict each other; the prediction is unchanged"
+        paid = f"; {_text(self.price)} paid" if self.price > 0.0 else ""
         if self.moved:
-            return f"{self.message}, by {self.distance:.4g}"
-        return self.message
+            return f"{self.message}, by {self.distance:.4g}{paid}"
+        return f"nothing moved{paid}" if paid else self.message
 
     def _sections(self) -> Iterator[tuple[str, list[str]]]:
         if self.moved:

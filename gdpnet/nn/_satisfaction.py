@@ -34,6 +34,9 @@ class RuleSatisfaction(Metric):
       breaks something, by `gdpnet.project`; a search that reached its limit is no proof and leaves
       the sample in.
     - `csat/NAME`: for each rule, share of the samples where it is active that satisfy it.
+    - `csat_priced`: share of the samples that satisfy every active rule that may be broken at a
+      price, and `csat_all` of those that satisfy these as well as all that has to hold; only where
+      there are such rules, which `csat` does not ask for.
     - `samples`, `samples_conflict_free`, `samples/NAME`: what these are shares of.
 
     A share of no samples is NaN. All are sums over processes (DDP) when torch.distributed runs.
@@ -63,6 +66,8 @@ class RuleSatisfaction(Metric):
     samples: torch.Tensor
     satisfied: torch.Tensor
     contradictory: torch.Tensor
+    priced: torch.Tensor
+    everything: torch.Tensor
     active: torch.Tensor
     held: torch.Tensor
 
@@ -73,7 +78,7 @@ class RuleSatisfaction(Metric):
         check_tolerance(tol)
         self.rules = rules
         self.tol = float(tol)
-        for name in ("samples", "satisfied", "contradictory"):
+        for name in ("samples", "satisfied", "contradictory", "priced", "everything"):
             self.add_state(name, torch.tensor(0), dist_reduce_fx="sum")
         for name in ("active", "held"):
             zeros = torch.zeros(len(rules.names), dtype=torch.int64)
@@ -94,6 +99,10 @@ class RuleSatisfaction(Metric):
         satisfied = self.rules.satisfied(y, x, self.tol)
         active = self.rules.active(x)
         held = active & (self.rules.violation(y, x) <= self.tol)
+        hard = self.rules.satisfaction.hard.to(held.device)
+        priced = (held | ~active)[:, ~hard].all(1)
+        self.priced += priced.sum().to(self.priced.device)
+        self.everything += (satisfied & priced).sum().to(self.everything.device)
         self.samples += len(y)
         self.satisfied += satisfied.sum().to(self.satisfied.device)
         self.active += active.sum(0).to(self.active.device)
@@ -112,6 +121,9 @@ class RuleSatisfaction(Metric):
             "samples": self.samples,
             "samples_conflict_free": conflict_free,
         }
+        if not all(self.rules.data.hard):
+            found["csat_priced"] = self.priced / self.samples
+            found["csat_all"] = self.everything / self.samples
         share = self.held / self.active
         for r, name in enumerate(self.rules.names):
             found[f"csat/{name}"] = share[r]

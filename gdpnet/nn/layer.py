@@ -36,7 +36,7 @@ class ProjectionLayer(nn.Module):
         strict: rules hold without tolerance.
         time_limit: seconds for each sample.
         threads: samples solved at a time.
-        on_conflict: `"pass"`, `"raise"` or `"nearest"`.
+        on_conflict: `"pass"`, `"raise"`, `"nearest"` or `"drop"`.
         on_invalid: `"raise"` or `"mark"`.
 
     Example:

@@ -16,6 +16,7 @@ from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
 from gdpnet.ir.curves import Curves
 from gdpnet.ir.data import RuleData
+from gdpnet.ir.prices import unbroken
 from gdpnet.ir.semantics import DisjointSets, enforced
 from gdpnet.ir.table import RowValues
 from gdpnet.model import RuleModel
@@ -36,7 +37,8 @@ class RulePenalty(nn.Module):
     the row as in `RuleModel.violation` (all of these are 1 in the cooling task). A disjunction
     nested in a disjunct adds its own softmin to the `v` of its parent. Rules that logic ties
     together count as one: its disjuncts are the choices of theirs that the propositions allow.
-    Where propositions allow none, whatever y is, they are left out.
+    Where propositions allow none, whatever y is, they are left out. Rules that may be broken at a
+    price count as the others do; prices are left out.
 
     The plain soft-min, `-t log sum exp(-v / t)`, falls below 0 where a disjunct holds, and goes on
     pulling at others that nearly do. Here it is
@@ -94,10 +96,11 @@ class RulePenalty(nn.Module):
         self.temperature = float(temperature)
         self.reduction = reduction
         self._curves = Curves(rules.data.rows, _INNER) if rules.data.curved else None
-        self._always = _Always(rules.data)
-        self._tied = [_Tied(rules.data, clauses) for clauses in _tied_clauses(rules.data)]
+        data = unbroken(rules.data)  # a penalty is a price itself: no other buys a rule off
+        self._always = _Always(data)
+        self._tied = [_Tied(data, clauses) for clauses in _tied_clauses(data)]
         tied = {r for group in self._tied for r in group.rules}
-        self._alone = _Alone(rules.data, [r for r in range(len(rules.names)) if r not in tied])
+        self._alone = _Alone(data, [r for r in range(len(rules.names)) if r not in tied])
 
     def forward(self, y: Any, x: Any = None) -> torch.Tensor:
         """The penalty of outputs.

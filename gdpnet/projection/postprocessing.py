@@ -14,6 +14,7 @@ from gdpnet.ir.batch import name_rows
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import contradiction
 from gdpnet.solve.base import Answer, Request
+from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.extended.judge import judge
 from gdpnet.solve.status import Status
@@ -40,33 +41,60 @@ def raise_conflict(request: Request, answer: Answer) -> None:
         f"{first} these contradict each other: {', '.join(named)}. on_conflict='pass' lets such "
         "predictions through"
     )
-    if request.rules.data.curved:  # 'nearest' is refused for those
-        raise ConflictError(message + ".")
-    message += ", "
     if contradiction.unmendable(request.rules, x)[0]:
-        raise ConflictError(message + "'nearest' too, for breaking rules does not help here.")
-    raise ConflictError(message + "'nearest' breaks the rules as little as possible.")
+        raise ConflictError(message + "; breaking rules does not help here.")
+    message += ", 'drop' leaves out the least important rules"
+    if not request.rules.data.curved:  # 'nearest' is refused for those
+        message += ", 'nearest' breaks the rules as little as possible"
+    raise ConflictError(message + ".")
+
+
+def drop_rules(request: Request, answer: Answer) -> Answer:
+    """Leave out the cheapest set of hard rules where they contradict each other."""
+    rules = request.rules
+    dropped = np.zeros((len(answer.y), len(rules.data.rules)), dtype=bool)
+    unmendable = np.zeros(len(answer.y), dtype=bool)
+    samples = np.flatnonzero(answer.status == Status.CONFLICT)
+    if len(samples):
+        from gdpnet.solve.exact.dropping import Droppable
+
+        y, assignment = answer.y.copy(), answer.assignment.copy()
+        options = Exact().options(request.take(samples))._replace(tolerance=0.0)
+        found = rules.cache[Droppable].drop(request.x[samples], request.yhat[samples], options)
+        unmendable[samples] = found.hopeless
+        known = np.isfinite(found.value)
+        some = samples[known]
+        y[some] = found.z[known, : y.shape[1]]
+        assignment[some] = found.assignment[known]
+        dropped[some] = found.rules[known]
+        answer = answer.replace(y=y, assignment=assignment)
+        _warn_unmendable(request, unmendable, "drop")
+    return answer.noting(dropped=dropped, unmendable=unmendable)
 
 
 def note_unmendable(request: Request, answer: Answer) -> Answer:
     """Note for which samples on_conflict="nearest" has nothing to offer; told once a call."""
-    rules, x = request.rules, request.x
     unmendable = (answer.status == Status.CONFLICT) & (answer.y == request.yhat).all(1)
     samples = np.flatnonzero(unmendable)
     if len(samples):
-        unmendable[samples] = contradiction.unmendable(rules, x[samples])
+        unmendable[samples] = contradiction.unmendable(request.rules, request.x[samples])
+    _warn_unmendable(request, unmendable, "nearest")
+    return answer.noting(unmendable=unmendable)
+
+
+def _warn_unmendable(request: Request, unmendable: np.ndarray, mode: str) -> None:
+    rules, x = request.rules, request.x
     if unmendable.any():
         first = int(np.flatnonzero(unmendable)[0])
         evaluated = rules.evaluate(torch.from_numpy(x[[first]]))
         named = contradiction.explain(rules, evaluated, 0, breakable=True)
         warnings.warn(
-            f"on_conflict='nearest': {name_rows(torch.from_numpy(unmendable))} passed as "
+            f"on_conflict={mode!r}: {name_rows(torch.from_numpy(unmendable))} passed as "
             f"predicted. In row {first} these contradict each other, whatever rules are broken: "
             f"{', '.join(named)}.",
             ConflictWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return answer.noting(unmendable=unmendable)
 
 
 def move_to_regularised(request: Request, derivative: Derivative) -> Answer:

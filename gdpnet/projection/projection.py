@@ -143,13 +143,19 @@ class Projection:
         return Payment(self._rules.data, self.answer.assignment, prices)
 
     @cached_property
+    def _chose(self) -> np.ndarray:
+        """Samples for which disjuncts were chosen, (B,) bool."""
+        dropped = self.answer.notes.get("dropped")
+        return self.answer.answered if dropped is None else self.answer.answered | dropped.any(1)
+
+    @cached_property
     def price(self) -> torch.Tensor:
         """What is paid beside the distance, for chosen disjuncts and broken rules, `...`.
 
         It is in units of what is minimised. Where x requires a gradient and a price depends on it,
         it carries that of the prices that are paid.
         """
-        paid = self._payment.paid() & self.answer.answered[:, None]
+        paid = self._payment.paid() & self._chose[:, None]
         if self._x is None or not paid.shape[1]:
             found = np.where(paid, self._payment.price, 0.0).sum(1)
             return self._tensor(np.where(self.answer.unusable, np.nan, found), self.origin.dtype)
@@ -178,7 +184,7 @@ class Projection:
         """
         answer, data = self.answer, self._rules.data
         broken = np.zeros((len(answer.y), len(data.rules)), dtype=bool)
-        known = answer.answered
+        known = self._chose
         for r, rule in enumerate(data.rules):
             last = len(rule.positions) - 1
             if data.clauses[rule.clause].breaking >= 0:
@@ -441,12 +447,35 @@ class ProjectionInfo:
 
     @cached_property
     def unmendable(self) -> torch.Tensor | None:
-        """Where `on_conflict="nearest"` has nothing to offer, bool `...`; None where not asked for.
+        """Where "nearest" or "drop" have nothing to offer, bool `...`; None where not asked for.
 
         Bounds, global constraints and logic, which it never breaks, contradict each other there:
         no rule is to blame, and y is the prediction.
         """
         return self._note("unmendable")
+
+    @cached_property
+    def dropped(self) -> list[tuple[str, ...]] | None:
+        """Rules that `on_conflict="drop"` left out, by name, for each sample of the flat batch.
+
+        None where that was not asked for.
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.low = gdpnet.rule(m.y <= 3, importance=2)
+            >>> m.high = gdpnet.rule(m.y >= 7)
+            >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+            >>> p = gdpnet.project(rules, [[5.0]], on_conflict="drop")
+            >>> p.y.tolist(), p.info.dropped
+            ([[3.0]], [('high',)])
+        """
+        noted = self._answer.notes.get("dropped")
+        if noted is None:
+            return None
+        names = self._projection._rules.names
+        return [tuple(n for n, out in zip(names, one, strict=True) if out) for one in noted]
 
     @cached_property
     def capped(self) -> torch.Tensor | None:

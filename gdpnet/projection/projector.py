@@ -104,6 +104,8 @@ def project(
         on_conflict: for samples whose rules contradict each other: `"pass"` returns the prediction
             unchanged, `"raise"` raises, `"nearest"` keeps bounds and global constraints and breaks
             the rules as little as possible (least sum of scaled violations, then least distance).
+            `"drop"` leaves out the cheapest set of hard rules, by their importances, and of several
+            such sets that with the nearest point (`info.dropped`). The status stays CONFLICT.
             Where bounds, globals and logic contradict each other by themselves, no rule is to
             blame: the prediction passes, `info.unmendable` tells where, a `ConflictWarning` why.
         on_invalid: for samples with NaN or infinity: `"raise"`, or `"mark"` (status ERROR, y is
@@ -185,7 +187,7 @@ class Projector:
         if not isinstance(rules, Rules):
             raise InputError(f"rules: expected a gdpnet.RuleModel, got {type(rules).__name__}.")
         check_choice("forward", forward, ("exact", "qp"))
-        check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest"))
+        check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest", "drop"))
         check_choice("on_invalid", on_invalid, ("raise", "mark"))
         check_seconds("time_limit", time_limit)
         check_count("threads", threads, none=True)
@@ -208,6 +210,14 @@ class Projector:
                 "on_conflict: 'nearest' is known for linear rows only, and Constraint "
                 f"'{rules.data.rows[rules.data.curved[0]].name}' is convex; use 'pass' or 'raise'."
             )
+        if on_conflict == "drop":
+            reason = core.unavailable("on_conflict='drop'", "on_conflict='pass'")
+            if reason is not None:
+                raise SolverError(reason)
+            if plan is not None:
+                raise InputError(
+                    "on_conflict: 'drop' is known for relaxation='dnf' only; use 'pass' or 'raise'."
+                )
         if strict and not can.strict:
             reason = core.unavailable("strict=True", "strict=False")
             if reason is not None:
@@ -276,6 +286,8 @@ class Projector:
             postprocessing.raise_conflict(request, answer)
         elif self.on_conflict == "nearest":
             answer = postprocessing.note_unmendable(request, answer)
+        elif self.on_conflict == "drop":
+            answer = postprocessing.drop_rules(request, answer)
         derivative = None
         if sensitivity is not None:
             derivative = Derivative(sensitivity, request, answer)

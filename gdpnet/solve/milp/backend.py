@@ -217,7 +217,8 @@ def finish(
         answer.solver[index] = code
         answer.assignment[index] = 0
         answer.auxiliaries[index] = np.nan
-        if found.value == 0.0 and (found.y == request.yhat[index]).all():
+        free = found.status is Status.PROJECTED and found.value == 0.0
+        if free and (found.y == request.yhat[index]).all():
             # It was not seen at once: what it is bought off with costs nothing.
             answer.status[index] = Status.SATISFIED
         if found.point is not None:
