@@ -9,6 +9,7 @@
 | `curves`, `slopes` | values of what is convex in rows, and not linear; how steep it can be |
 | `instance` | the rules at a batch of inputs, as numpy arrays |
 | `tape` | the rules' expressions as instructions of a kernel, which evaluates them |
+| `prices` | what booleans cost, and what is paid for a choice |
 | `satisfaction` | residuals of disjuncts, rules and globals |
 | `semantics` | what may be chosen, what a choice enforces, connected components |
 | `interaction` | which rules meet |

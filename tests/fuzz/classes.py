@@ -219,6 +219,25 @@ def _slivers(rng: Rng) -> Case:
 
 def _nested(rng: Rng) -> Case:
     """Disjunctions in disjuncts up to 3 deep, and propositions across the levels."""
+    m, d = _nested_model(rng)
+    return Case(_read(m), _predictions(rng, d), weights=_weights(rng, d))
+
+
+def _priced(rng: Rng) -> Case:
+    """Such rules, of which some may be broken at a price, and some disjuncts cost something."""
+    m, d = _nested_model(rng)
+    m.rule_price = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+    everywhere: Any = {"active": True, "descend_into": (pyo.Block, Disjunct)}
+    for rule in m.component_data_objects(Disjunction, **everywhere):
+        if rng.random() < 0.5:
+            m.rule_price[rule] = float(rng.integers(0, 13)) / 2
+        for disjunct in rule.disjuncts:
+            if rng.random() < 0.3:
+                m.rule_price[disjunct] = float(rng.integers(0, 9)) / 2
+    return Case(_read(m), _predictions(rng, d), weights=_weights(rng, d))
+
+
+def _nested_model(rng: Rng) -> tuple[Any, int]:
     d = int(rng.integers(2, 4))
     m = _model(d, _box(d))
     indicators: list[Any] = []
@@ -244,7 +263,7 @@ def _nested(rng: Rng) -> Case:
     m.logic = pyo.LogicalConstraintList()
     for _ in range(rng.integers(1, 4)):
         m.logic.add(_proposition(rng, indicators))
-    return Case(_read(m), _predictions(rng, d), weights=_weights(rng, d))
+    return m, d
 
 
 def _proposition(rng: Rng, indicators: list[Any]) -> Any:
@@ -449,6 +468,7 @@ CLASSES: dict[str, Callable[[Rng], Case]] = {
     "points": _points,
     "slivers": _slivers,
     "nested": _nested,
+    "priced": _priced,
     "auxiliaries": _auxiliaries,
     "integers_1e6": _integers_1e6,
     "integers_1e12": _integers_1e12,

@@ -104,6 +104,8 @@ class Answer:
         self.floats = projection.y[i].double().tolist()
         self.y = [Fraction(v) for v in self.floats]
         self.distance = float(projection.distance[i])
+        price = float(projection.price[i])
+        self.price = Fraction(price) if price == price else ZERO
         self.dtype = case.yhat.dtype
         self.eps = Fraction(float(torch.finfo(self.dtype).eps))
         strict = projection.info.strict
@@ -141,6 +143,11 @@ def _modes(name: str, seed: int, rules: gdpnet.RuleModel) -> Iterator[tuple[str,
     yield "auto", Check(limit, _nearest_point)
     yield "strict", Check({"strict": True, "threads": 1, **limit}, _nearest_point)
     if name in _ROUNDED:
+        return
+    if rules.data.priced or any(c.breaking >= 0 for c in rules.data.clauses):  # new to others
+        if seed % _MILP_EVERY == 0:
+            keywords = {"solver": "milp", "threads": 1, "time_limit": _SECONDS}
+            yield "milp", Check(keywords, _nearest_point, most=2)
         return
     yield "exact", Check({"solver": "exact", "threads": 1, **limit}, _nearest_point)
     least_norm = {"solver": gdpnet.solve.Exact(tie="least_norm"), "threads": 1, **limit}
@@ -239,6 +246,7 @@ def _far(sample: Sample, answer: Answer, tolerance: Fraction) -> Iterator[str]:
     rounding = 4 * answer.eps * size
     if abs(own - Fraction(answer.distance)) > rounding + Fraction(1, 10**12):
         yield f"distance {answer.distance!r}, yet y is at {float(own)!r}"
+    own += answer.price
     slack = rounding + Fraction(1, 10**9) * max(1, own)
     if own < sample.nearest - slack:
         relaxed = sample.relaxed(lambda row: tolerance * p.relative[row], ("relaxed", tolerance))

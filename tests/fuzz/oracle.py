@@ -44,6 +44,7 @@ class Problem:
         integer: which columns are whole numbers.
         d: outputs; they are the first columns.
         products: rows of each product, those that always hold included.
+        costs: prices of what is chosen in each of them.
         owner: the rule that a row belongs to, for rows that are no global ones.
     """
 
@@ -56,6 +57,7 @@ class Problem:
     d: int
     products: tuple[tuple[int, ...], ...]
     owner: Mapping[int, int]
+    costs: tuple[Fraction, ...]
 
     @staticmethod
     def of(rules: gdpnet.RuleModel, x: torch.Tensor | None) -> Problem:
@@ -71,6 +73,8 @@ class Problem:
             if active[rule.clause]
             for row in data.rows_below(rule.clause)
         }
+        prices = dict(zip(data.priced, at.prices[0].tolist(), strict=True))
+        products = _least_products(_products(data, active, prices))
         return Problem(
             a=a.numpy(),
             b=at.rows.bound[0].numpy().copy(),
@@ -79,8 +83,9 @@ class Problem:
             upper=np.array([c.upper for c in data.columns]),
             integer=np.array([c.integer for c in data.columns]),
             d=data.outputs,
-            products=_least_products(_products(data, active)),
+            products=tuple(tuple(sorted(rows)) for rows, _ in products),
             owner=owner,
+            costs=tuple(cost for _, cost in products),
         )
 
     @cached_property
@@ -116,15 +121,21 @@ class Problem:
         return abs(over) if self.equality[row] else over
 
 
-def _products(data: RuleData, active: Sequence[bool]) -> Iterator[tuple[int, ...]]:
-    """Sets of rows of all ways to satisfy the clauses.
+Product = tuple[frozenset[int], Fraction]
+"""Rows, and what is paid for them."""
+
+
+def _products(
+    data: RuleData, active: Sequence[bool], prices: Mapping[int, float]
+) -> Iterator[Product]:
+    """Sets of rows of all ways to satisfy the clauses, and what each costs.
 
     A boolean is decided only if a clause needs it, or if both of its values have rows; the others
     are false, which says nothing. So a clause whose guard is undecided is not required.
     """
     clauses = [clause for clause, on in zip(data.clauses, active, strict=True) if on]
     forced = [k for k, boolean in enumerate(data.booleans) if boolean.false_rows]
-    found: set[tuple[int, ...]] = set()
+    found: set[Product] = set()
     seen: set[frozenset[int]] = set()
     stack: list[frozenset[int]] = [frozenset()]
     while stack:
@@ -154,19 +165,20 @@ def _products(data: RuleData, active: Sequence[bool]) -> Iterator[tuple[int, ...
         for literal in literals:
             boolean = data.booleans[abs(literal) - 1]
             rows.update(boolean.true_rows if literal > 0 else boolean.false_rows)
-        product = tuple(sorted(rows))
+        paid = (Fraction(prices.get(literal - 1, 0.0)) for literal in literals if literal > 0)
+        product = frozenset(rows), sum(paid, ZERO)
         if product not in found:
             found.add(product)
             yield product
 
 
-def _least_products(products: Iterator[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """Those that hold no other one: more rows allow nothing more."""
-    kept: list[frozenset[int]] = []
-    for product in sorted(map(frozenset, products), key=len):
-        if not any(other <= product for other in kept):
-            kept.append(product)
-    return tuple(tuple(sorted(product)) for product in kept)
+def _least_products(products: Iterator[Product]) -> list[Product]:
+    """Those that hold no other one that is as cheap: more rows allow nothing more."""
+    kept: list[Product] = []
+    for rows, cost in sorted(products, key=lambda product: (len(product[0]), product[1])):
+        if not any(other <= rows and less <= cost for other, less in kept):
+            kept.append((rows, cost))
+    return kept
 
 
 class Sample:
@@ -201,7 +213,7 @@ class Sample:
 
     @cached_property
     def nearest(self) -> Number:
-        """Least distance of all products, inf where all are empty."""
+        """Least distance, and prices, of all products, inf where all are empty."""
         return self.relaxed(lambda row: ZERO, "nearest")
 
     def relaxed(self, by: Relaxation, key: object) -> Number:
@@ -215,9 +227,9 @@ class Sample:
         """
         if key not in self._known:
             best: Number = INF
-            for product in self.problem.products:
-                found = self._product_minimum(product, by, best)
-                best = best if found is None else found
+            for product, cost in zip(self.problem.products, self.problem.costs, strict=True):
+                found = self._product_minimum(product, by, best - cost)
+                best = best if found is None else min(best, found + cost)
             self._known[key] = best
         return self._known[key]
 

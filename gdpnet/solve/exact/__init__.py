@@ -7,6 +7,7 @@
 | `options` | how it searches |
 | `margin` | contradictions looked at again, with a margin |
 | `breaking` | what `on_conflict="nearest"` makes of them in the Euclidean norm |
+| `dropping` | what `on_conflict="drop"` makes of them |
 | `engine` | batches and threads |
 | `arrays` | the rules as the core reads them, split into connected components |
 | `jacobian` | derivatives of vertices and of least-norm points |
