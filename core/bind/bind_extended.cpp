@@ -55,12 +55,12 @@ void bind_extended(nb::module_& module) {
         .def(
             "solve",
             [](Engine& self, Indices layout, Array<const double, 2> bound, Array<const double, 3> varying,
-               Array<const double, 2> start, Numbers weights, double tolerance, Index threads, bool chosen,
-               Array<double, 2> y, Array<double, 1> value, Array<std::int8_t, 1> outcome, Array<double, 2> weight,
+               Array<const double, 2> start, Numbers weights, Array<const double, 2> price, double tolerance,
+               Index threads, bool chosen, Array<double, 2> y, Array<double, 1> value, Array<std::int8_t, 1> outcome, Array<double, 2> weight,
                Array<std::int32_t, 2> product, Array<std::int8_t, 2> state, Array<std::int32_t, 2> rank,
                Array<Index, 2> size, Array<std::int32_t, 2> column, Array<std::int32_t, 2> row,
                Array<double, 2> basis_value) {
-                const extended::Batch batch{layout, bound, varying, start, weights};
+                const extended::Batch batch{layout, bound, varying, start, weights, price};
                 const extended::Output output{y, value, outcome, weight, product};
                 const extended::Bases bases{state, rank, size, column, row, basis_value};
                 interruptible(kNoLimit, [&](Call& call) {
@@ -68,20 +68,20 @@ void bind_extended(nb::module_& module) {
                 });
             },
             nb::arg("layout"), nb::arg("bound"), nb::arg("varying"), nb::arg("start"), nb::arg("weights"),
-            nb::arg("tolerance"), nb::arg("threads"), nb::arg("chosen"), nb::arg("y"), nb::arg("value"),
+            nb::arg("price"), nb::arg("tolerance"), nb::arg("threads"), nb::arg("chosen"), nb::arg("y"), nb::arg("value"),
             nb::arg("outcome"), nb::arg("weight"), nb::arg("product"), nb::arg("state"), nb::arg("rank"),
             nb::arg("size"), nb::arg("column"), nb::arg("row"), nb::arg("basis_value"),
-            "Solves a batch: `layout, bound, varying, start, weights` are what is solved, then come the tolerance for "
+            "Solves a batch: `layout` to `price` are what is solved, then come the tolerance for "
             "`product`, threads and whether they were chosen; the rest is written to.")
         .def(
             "vjp",
             [](Engine& self, Indices layout, Array<const double, 2> bound, Array<const double, 3> varying,
-               Array<const double, 2> start, Numbers weights, Index threads, bool chosen,
+               Array<const double, 2> start, Numbers weights, Array<const double, 2> price, Index threads, bool chosen,
                Array<const std::int8_t, 1> outcome, Array<const std::int8_t, 2> state,
                Array<const std::int32_t, 2> rank, Array<const Index, 2> size, Array<const std::int32_t, 2> column,
                Array<const std::int32_t, 2> row, Array<const double, 2> basis_value, Array<const double, 2> gradient,
                Array<double, 2> to_start, Array<double, 2> to_bound, Array<double, 3> to_varying) {
-                const extended::Batch batch{layout, bound, varying, start, weights};
+                const extended::Batch batch{layout, bound, varying, start, weights, price};
                 const extended::ConstBases bases{state, rank, size, column, row, basis_value};
                 const extended::Gradients found{to_start, to_bound, to_varying};
                 interruptible(kNoLimit, [&](Call& call) {
@@ -89,7 +89,7 @@ void bind_extended(nb::module_& module) {
                 });
             },
             nb::arg("layout"), nb::arg("bound"), nb::arg("varying"), nb::arg("start"), nb::arg("weights"),
-            nb::arg("threads"), nb::arg("chosen"), nb::arg("outcome"), nb::arg("state"), nb::arg("rank"),
+            nb::arg("price"), nb::arg("threads"), nb::arg("chosen"), nb::arg("outcome"), nb::arg("state"), nb::arg("rank"),
             nb::arg("size"), nb::arg("column"), nb::arg("row"), nb::arg("basis_value"), nb::arg("gradient"),
             nb::arg("to_start"), nb::arg("to_bound"), nb::arg("to_varying"),
             "Adds to the last three arrays the gradients of a loss from `gradient`, that with respect to y.");

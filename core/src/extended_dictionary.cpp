@@ -105,6 +105,13 @@ void Dictionary::widen(Index columns) {
     }
 }
 
+void Dictionary::charge(Index column, double cost) {
+    // In between are columns that cost nothing: a kink on their lower bound is none.
+    for (Index j = outputs; j <= column; ++j) kink[j] = lower[j];
+    outputs = std::max(outputs, column + 1);
+    weight[column] = cost;
+}
+
 void Dictionary::move_nonbasic(Index position, Index j, double target) {
     const double step = target - value[j];
     value[j] = target;

@@ -43,6 +43,7 @@ void Engine::solve_sample(const Batch& batch, Index s, double tolerance, const O
     double value = 0.0;
     Index kept = 0;
     std::copy(sample.start.begin(), sample.start.end(), y.begin());
+    std::copy(sample.price.begin(), sample.price.end(), work.price.begin());
     std::fill_n(output.weight[s].data(), output.weight.width, 0.0);
     std::fill_n(output.product[s].data(), output.product.width, kNoBlock);
     for (Index number = begin; number < end && outcome == Outcome::solved; ++number) {

@@ -18,29 +18,47 @@ bool product_holds(const Part& part, const Workspace& work, Index product, const
     return true;
 }
 
-// Finds the nearest point of a block and its distance.
+// Makes the cheapest product of a block its reference: of those the nearest one, or the first.
+void choose_reference(Workspace& work, Span span, std::size_t block) {
+    Index cheapest = work.nearest[block];
+    for (Index k = span.begin; k < span.end; ++k) {
+        const bool cheaper = work.price[std::size_t(k)] < work.price[std::size_t(cheapest)];
+        if (cheaper && work.state[std::size_t(k)] == State::present) cheapest = k;
+    }
+    work.state[std::size_t(cheapest)] = State::reference;
+    work.least[block] = work.price[std::size_t(cheapest)];
+}
+
+// Finds the nearest point of a block, prices counted, and what it costs.
 Outcome nearest_of_block(const Part& part, Workspace& work, Index block, Watch& watch) {
     const auto b = std::size_t(block);
     const Span span = part.products(block);
     double* point = work.points[block].data();
     double best = kInfinity;
-    Index nearest = -1;
+    Index nearest = -1, holding = -1;  // the cheapest that holds at the prediction
+    double held = kInfinity;
     for (Index k = span.begin; k < span.end; ++k) {
         work.state[std::size_t(k)] = State::present;
-        if (nearest < 0 && product_holds(part, work, k, work.zero.data())) {
-            best = 0.0;
+        const double price = work.price[std::size_t(k)];
+        if (price < held && product_holds(part, work, k, work.zero.data())) {
+            holding = k;
+            held = price;
+        }
+    }
+    for (Index k = span.begin; k < span.end; ++k) {
+        const double price = work.price[std::size_t(k)];
+        if (k == holding && price < best) {
+            best = price;
             nearest = k;
             std::fill(point, point + part.n, 0.0);
         }
-    }
-    const bool holds = nearest >= 0;
-    for (Index k = span.begin; k < span.end && !holds; ++k) {
-        const Optimisation outcome = solve_product(part, work, k, best, watch);
+        if (price >= held) continue;
+        const Optimisation outcome = solve_product(part, work, k, best - price, watch);
         if (outcome == Optimisation::trouble) return Outcome::failed;
         if (outcome == Optimisation::infeasible) {
             work.state[std::size_t(k)] = State::absent;
         } else if (outcome == Optimisation::optimal) {
-            const double found = work.dictionary.distance();
+            const double found = work.dictionary.distance() + price;
             if (found < best) {
                 best = found;
                 nearest = k;
@@ -49,24 +67,27 @@ Outcome nearest_of_block(const Part& part, Workspace& work, Index block, Watch& 
         }
     }
     if (nearest < 0) return Outcome::contradictory;
-    work.state[std::size_t(nearest)] = State::reference;
     work.nearest[b] = Small(nearest);
     work.rank[b] = 0;
-    work.distance[b] = best;
+    choose_reference(work, span, b);
+    work.distance[b] = best - work.least[b];
     return Outcome::solved;
 }
 
-// Of the blocks whose products all miss the point the one with the largest distance, or -1.
+// Of the blocks whose cheapest products all miss the point the one with the largest distance, or -1.
 Index farthest_missed(const Part& part, Workspace& work) {
     const double* point = work.point.data();
     Index found = -1;
     for (Index block = 0; block < part.blocks; ++block) {
         const auto b = std::size_t(block);
         if (work.rank[b] != 0) continue;
-        bool holds = product_holds(part, work, work.nearest[b], point);
+        const auto serves = [&](Index k) {
+            return work.price[std::size_t(k)] <= work.least[b] && product_holds(part, work, k, point);
+        };
+        bool holds = serves(work.nearest[b]);
         const Span span = part.products(block);
         for (Index k = span.begin; k < span.end && !holds; ++k) {
-            holds = product_holds(part, work, k, point);
+            holds = serves(k);
             if (holds) work.nearest[b] = Small(k);
         }
         if (!holds && (found < 0 || work.distance[b] > work.distance[std::size_t(found)])) found = block;
@@ -88,6 +109,12 @@ bool add_block(const Part& part, Workspace& work, Index block, Counts& counts) {
     const Counts before = counts;
     counts = write_block(part, work, block, before);
     if (counts.columns > before.columns) work.dictionary.widen(counts.columns);
+    const Span span = part.products(block);
+    for (Index product = span.begin; product < span.end; ++product) {
+        const auto k = std::size_t(product);
+        const double more = work.price[k] - work.least[std::size_t(block)];
+        if (work.state[k] == State::present && more > 0.0) work.dictionary.charge(work.first[k] + part.base(), more);
+    }
     for (Index i = before.rows; i < counts.rows; ++i) {
         if (!work.dictionary.enforce(work.lifted, i)) return false;
     }
@@ -146,12 +173,16 @@ Optimisation solve_product(const Part& part, Workspace& work, Index product, dou
 
 Solved solve_part(const Part& part, Workspace& work, Watch& watch) {
     Index farthest = 0;
+    double least = 0.0;
     for (Index b = 0; b < part.blocks; ++b) {
         const Outcome outcome = nearest_of_block(part, work, b, watch);
         if (outcome != Outcome::solved) return {outcome, kInfinity, 0};
         if (work.distance[std::size_t(b)] > work.distance[std::size_t(farthest)]) farthest = b;
+        least += work.least[std::size_t(b)];
     }
-    return solve_program(part, work, farthest, watch);
+    Solved solved = solve_program(part, work, farthest, watch);
+    solved.value += least;
+    return solved;
 }
 
 void write_weights(const Part& part, const Workspace& work, Index columns, Vector<double> weight) {

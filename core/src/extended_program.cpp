@@ -220,7 +220,8 @@ Workspace::Workspace(const Sources& sources, const Extent& extent)
       weights(2 * place.size()), point(place.size()), zero(2 * place.size(), 0.0),
       implied(place.size()), lifted(extent.rows, extent.entries),
       owner(extent.rows), source(extent.rows), first(std::size_t(extent.products)), state(std::size_t(extent.products)),
-      nearest(std::size_t(extent.blocks)), rank(std::size_t(extent.blocks)), distance(std::size_t(extent.blocks)),
+      price(std::size_t(extent.products), 0.0),      nearest(std::size_t(extent.blocks)), rank(std::size_t(extent.blocks)), least(std::size_t(extent.blocks)),
+      distance(std::size_t(extent.blocks)),
       points(extent.blocks, Index(place.size())), simplex(extent.columns, extent.rows, extent.entries) {}
 
 void load_part(const Sources& sources, const Part& part, const Sample& sample, Workspace& work) {

@@ -101,12 +101,13 @@ struct Answer {
 };
 
 // One sample, and the gradient of its first output.
-Answer solve(const Boxes& boxes, std::array<double, 2> start) {
+Answer solve(const Boxes& boxes, std::array<double, 2> start, const std::vector<double>& price = {}) {
     Engine engine(boxes.sources, boxes.tables, boxes.extent);
     const Index products = boxes.extent.products, blocks = boxes.extent.blocks, m = Index(boxes.bound.size());
     const std::array<Index, 1> layout{0};
     const std::array<double, 2> weights{1.0, 1.0}, gradient{1.0, 0.0};
-    const Batch batch{layout, {boxes.bound.data(), 1, m}, {nullptr, 1, 0, 2}, {start.data(), 1, 2}, weights};
+    const Batch batch{layout, {boxes.bound.data(), 1, m}, {nullptr, 1, 0, 2}, {start.data(), 1, 2}, weights,
+                      {price.data(), 1, Index(price.size())}};
     Answer answer;
     answer.weight.resize(std::size_t(products));
     answer.to_bound.resize(std::size_t(m));
@@ -202,6 +203,41 @@ TEST("two blocks: the hulls meet where no product of one holds") {
         CHECK_NEAR(answer.y[1], 0.5, 1e-9);
         for (double weight : answer.weight) CHECK_NEAR(weight, 0.5, 1e-9);
     }
+}
+
+TEST("one block with prices: distance and price together") {
+    const Boxes boxes({{{0.0, 0.0, 0.2, 1.0}, {0.9, 0.0, 1.0, 1.0}, {0.0, 0.0, 1.0, 1.0}}});
+    struct { double first, second, third, value, y; } cases[] = {
+        {0.0, 0.0, 1.0, 0.3, 0.2},   // to hold costs less than the third box, which has the prediction in it
+        {0.2, 0.0, 1.0, 0.4, 0.9},   // the nearest is not the cheapest
+        {0.2, 0.1, 0.4, 0.4, 0.5},   // bought off
+        {2.0, 2.0, 1.5, 1.5, 0.5},
+    };
+    for (const auto& c : cases) {
+        const Answer answer = solve(boxes, {0.5, 0.5}, {c.first, c.second, c.third});
+        CHECK(answer.outcome == 0);
+        CHECK_NEAR(answer.value, c.value, 1e-12);
+        CHECK_NEAR(answer.y[0], c.y, 1e-12);
+        CHECK_NEAR(answer.y[1], 0.5, 1e-12);
+    }
+}
+
+TEST("two blocks with prices: weights of the products pay") {
+    const Boxes boxes({{{0.0, 0.0, 0.0, 0.0}, {1.0, 1.0, 1.0, 1.0}}, {{0.0, 1.0, 0.0, 1.0}, {1.0, 0.0, 1.0, 0.0}}});
+    const Answer plain = solve(boxes, {0.1, 0.2});
+    for (const auto& price : {std::vector{0.0, 3.0, 0.5, 0.0}, std::vector{1.0, 0.5, 2.0, 7.0}}) {
+        const Answer answer = solve(boxes, {0.1, 0.2}, price);
+        const double paid = 0.5 * (price[0] + price[1] + price[2] + price[3]);
+        CHECK_NEAR(answer.value, plain.value + paid, 1e-9);
+        for (double weight : answer.weight) CHECK_NEAR(weight, 0.5, 1e-9);
+    }
+    // With a box around everything in each block there is a way out at its price.
+    const std::array<double, 4> all{0.0, 0.0, 1.0, 1.0};
+    const Boxes out({{{0.0, 0.0, 0.0, 0.0}, {1.0, 1.0, 1.0, 1.0}, all}, {{0.0, 1.0, 0.0, 1.0}, all}});
+    const Answer both = solve(out, {0.1, 0.2}, {0.0, 0.0, 0.125, 0.0, 0.0625});
+    CHECK_NEAR(both.value, 0.1875, 1e-12);
+    CHECK_NEAR(both.y[0], 0.1, 1e-12);
+    CHECK(both.weight[2] == 1.0 && both.weight[4] == 1.0);
 }
 
 TEST("blocks that exclude each other are contradictory") {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -40,7 +40,8 @@ def explain_cells(
         any: `cell`, `status`, `predicted` and `result` (the most probable class and its
         probability), `rule`, `expression` (of its genes, against its threshold), `asks_for`,
         `prediction` (whether it holds the rule, or by how much it breaks it) and `effect`: the
-        class that was raised for the rule, or the rules that it contradicts.
+        class that was raised for the rule, the price at which it was broken, that it was dropped,
+        or the rules that it contradicts.
 
     Example:
         >>> import anndata, numpy as np, pandas as pd
@@ -59,7 +60,8 @@ def explain_cells(
     predicted = predictions(adata, markers.classes, proba)[rows]
     x = markers.expression(adata[rows])
     p = project(markers.rules, predicted, x, norm=norm, **keywords)
-    y, disjunct = p.y.numpy(), p.disjunct.numpy()
+    y, disjunct, bought = p.y.numpy(), p.disjunct.numpy(), p.broken.numpy()
+    dropped = p.info.dropped or [()] * len(rows)
     active = markers.rules.active(x).numpy()
     violation = markers.rules.violation(predicted, x).numpy()
     before, after = most_probable(predicted, predicted), most_probable(y, predicted)
@@ -73,14 +75,20 @@ def explain_cells(
             "predicted": f"{markers.classes[before[i]]} {predicted[i, before[i]]:.2f}",
             "result": f"{markers.classes[after[i]]} {y[i, after[i]]:.2f}",
         }
-        against = _contradicting(markers, x[i]) if status is Status.CONFLICT else []
+        left_out = _markers_of(markers, dropped[i])
+        contradictory = status is Status.CONFLICT and not left_out
+        against = _contradicting(markers, x[i]) if contradictory else []
         if not active[i].any():
             told.append({**cell, "rule": "", "effect": "no rule applies"})
         for r in np.flatnonzero(active[i]):
             marker = markers.markers[r]
             broken = violation[i, r] > TOLERANCES.satisfied
             others = [name for name in against if name != marker.name]
-            if marker.name in against:
+            if marker.name in left_out:
+                effect = "dropped"
+            elif bought[i, r]:
+                effect = f"broken for {marker.price:g}"
+            elif marker.name in against:
                 effect = f"contradicts {', '.join(others)}"
             elif not broken or disjunct[i, r] < 0:
                 effect = "none"
@@ -127,6 +135,10 @@ def _rows(adata: Any, cells: Sequence[Any]) -> list[int]:
 
 def _contradicting(markers: MarkerRules, x: np.ndarray) -> list[str]:
     """Names of the rules of a minimal contradiction."""
+    return _markers_of(markers, map(str, markers.rules.explain_conflict(x)))
+
+
+def _markers_of(markers: MarkerRules, rules: Iterable[str]) -> list[str]:
+    """Markers' own names of rules."""
     by_rule = dict(zip(markers.rules.names, markers.markers, strict=True))
-    found = map(str, markers.rules.explain_conflict(x))
-    return [by_rule[name].name for name in found if name in by_rule]
+    return [by_rule[name].name for name in rules if name in by_rule]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ class MarkerRule:
         tau: threshold of the mean expression; None takes that of `marker_rules`.
         rho: least probability; None takes that of `marker_rules`.
         name: what the rule is called; its genes, where not given.
+        price: what breaking it costs, in units of what is minimised; None takes that of
+            `marker_rules`, which makes it hard where there is none either.
+        importance: what leaving it out counts where rules contradict each other; as price.
 
     Example:
         >>> from gdpnet.bio import MarkerRule
@@ -41,6 +44,8 @@ class MarkerRule:
     tau: float | None = None
     rho: float | None = None
     name: str = ""
+    price: float | None = None
+    importance: float | None = None
 
     def __post_init__(self) -> None:
         what = f"rule {self.name!r}" if self.name else "a rule"
@@ -51,7 +56,12 @@ class MarkerRule:
 
     def __str__(self) -> str:
         mean = self.genes[0] if len(self.genes) == 1 else f"mean({', '.join(self.genes)})"
-        return f"{self.name}: {mean} >= {_text(self.tau)} -> {self.consequence}"
+        told = f"{self.name}: {mean} >= {_text(self.tau)} -> {self.consequence}"
+        if self.price is not None:
+            told += f", or broken for {self.price:g}"
+        if self.importance is not None:
+            told += f" (importance {self.importance:g})"
+        return told
 
     @property
     def consequence(self) -> str:
@@ -106,6 +116,8 @@ def marker_rules(
     tau: Any,
     rho: Any = 0.5,
     *,
+    price: Any = None,
+    importance: Any = None,
     use_raw: bool | None = None,
     layer: str | None = None,
     gene_symbols: str | None = None,
@@ -116,7 +128,7 @@ def marker_rules(
     Each rule says: mean expression of its genes >= tau -> the probability of one of its classes
     is >= rho. Probabilities are non-negative and sum to 1. Rules that are active in the same cell
     may contradict each other (two classes cannot both have more than 0.5): such cells are told when
-    the rules are applied.
+    the rules are applied, unless rules have prices, at which they may be broken.
 
     Args:
         markers: one of
@@ -125,12 +137,17 @@ def marker_rules(
             - a DataFrame with a column of genes for each class, shorter ones filled up with NaN, as
               of `rank_genes_groups`,
             - a DataFrame with a row for each rule and the columns `genes`, `classes` and, where
-              wanted, `tau`, `rho`, `name`,
+              wanted, `tau`, `rho`, `name`, `price`, `importance`,
             - a list of `MarkerRule`.
         classes: all classes, in the order of the probabilities.
         tau: threshold of the mean expression: a number, one for each rule, or `{name: number}`. A
             rule of a dict is called by its key; others by their genes joined by `+`.
         rho: least probability, above 0 and at most 1; as tau.
+        price: what breaking a rule costs, in units of what is minimised (of the l1 distance moving
+            a probability of 0.1 from one class to another costs 0.2): a number from 0 on, one for
+            each rule, or `{name: number}`. Rules without a price are hard.
+        importance: what leaving a rule out counts where `on_conflict="drop"` has to; positive, as
+            price; 1 where not given.
         use_raw: look genes up in `.raw` (True), in `X` (False), or in `.raw` where there is one.
         layer: look genes up in this layer instead.
         gene_symbols: column of `.var` that holds the genes' names; None: its index.
@@ -150,13 +167,17 @@ def marker_rules(
         >>> marker_rules([killers], classes, tau=1.5)
         MarkerRules: 1 rule, 3 classes, genes in .raw, or X where there is none
           NKG7: NKG7 >= 1.5 -> NK cells or CD8 T cells >= 0.6
+        >>> marker_rules({"B cells": "MS4A1"}, classes, tau=1.0, price=0.3)
+        MarkerRules: 1 rule, 3 classes, genes in .raw, or X where there is none
+          B cells: MS4A1 >= 1 -> B cells >= 0.5, or broken for 0.3
     """
     known = _names(classes, "classes")
     drafts = list(_read(markers))
     if not drafts:
         raise InputError("markers: expected at least one rule, got none.")
-    for number, value in (("tau", tau), ("rho", rho)):
-        drafts = _filled(drafts, number, value)
+    given = {"tau": tau, "rho": rho, "price": price, "importance": importance}
+    for number, value in given.items():
+        drafts = _filled(drafts, number, value, optional=number in ("price", "importance"))
     _check(drafts, known)
     source = Source(use_raw, layer, gene_symbols, allow_counts)
     return MarkerRules(_model(drafts, known), tuple(drafts), known, source)
@@ -185,10 +206,11 @@ def _read(markers: Any) -> Iterable[MarkerRule]:
 def _read_frame(frame: Any) -> Iterable[MarkerRule]:
     columns = [str(column) for column in frame.columns]
     if {"genes", "classes"} <= set(columns):
-        unknown = set(columns) - {"genes", "classes", "tau", "rho", "name"}
+        names = [field.name for field in fields(MarkerRule)]
+        unknown = set(columns) - set(names)
         if unknown:
             raise InputError(
-                f"markers: a row for each rule has the columns genes, classes, tau, rho, name; "
+                f"markers: a row for each rule has the columns {', '.join(names)}; "
                 f"this DataFrame also has {', '.join(sorted(unknown))}. Drop what is no part of it."
             )
         for row in frame.to_dict("records"):
@@ -221,8 +243,8 @@ def _names(values: Any, what: str) -> tuple[str, ...]:
     return names
 
 
-def _filled(markers: list[MarkerRule], number: str, value: Any) -> list[MarkerRule]:
-    """Rules whose tau or rho is that of the call where they have none of their own."""
+def _filled(markers: list[MarkerRule], number: str, value: Any, optional: bool) -> list[MarkerRule]:
+    """Rules whose number is that of the call where they have none of their own."""
     count = len(markers)
     if isinstance(value, Mapping):
         names = [marker.name for marker in markers]
@@ -243,6 +265,9 @@ def _filled(markers: list[MarkerRule], number: str, value: Any) -> list[MarkerRu
     for marker, default in zip(markers, values, strict=True):
         own = getattr(marker, number)
         chosen = default if own is None else own
+        if chosen is None and optional:
+            filled.append(marker)
+            continue
         if not isinstance(chosen, Real) or isinstance(chosen, bool) or not math.isfinite(chosen):
             raise InputError(
                 f"{number} of rule {marker.name!r}: expected a finite number, got {chosen!r}."
@@ -273,6 +298,15 @@ def _check(markers: Sequence[MarkerRule], classes: tuple[str, ...]) -> None:
             raise InputError(
                 f"rho of rule {marker.name!r}: every probability is at least {marker.rho:g}, so "
                 "the rule says nothing. Expected a number above 0 and at most 1."
+            )
+        if marker.price is not None and marker.price < 0.0:
+            raise InputError(
+                f"price of rule {marker.name!r}: expected a number from 0 on, got {marker.price:g}."
+            )
+        if marker.importance is not None and marker.importance <= 0.0:
+            raise InputError(
+                f"importance of rule {marker.name!r}: expected a positive number, got "
+                f"{marker.importance:g}."
             )
     seen: dict[Any, MarkerRule] = {}
     for marker in markers:
@@ -312,7 +346,11 @@ def _model(markers: Sequence[MarkerRule], classes: Sequence[str]) -> RuleModel:
     m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
     for name, data in m.marker.items():
         m.active_when[data] = m.expression[name] >= by_name[name].tau
-    return RuleModel(m, outputs=[m.p], inputs=[m.expression])
+    prices = {m.marker[k]: one.price for k, one in by_name.items() if one.price is not None}
+    numbers = {m.marker[k]: one.importance for k, one in by_name.items() if one.importance}
+    return RuleModel(
+        m, outputs=[m.p], inputs=[m.expression], prices=prices or None, importances=numbers or None
+    )
 
 
 def check_markers(markers: Any, needed_by: str) -> None:

@@ -103,17 +103,19 @@ def _shares(
     held = holds(random, "random predictions")
     target_held = holds(targets, "targets")
     lines = []
+    soft = [not hard for hard in rules.data.hard]
     for column, name in enumerate(rules.names):
         rows = active[:, column]
         lines.append(
             _Share(
-                name,
+                f"{name} (has a price)" if soft[column] else name,
                 _mean(rows),
                 None if held is None else _mean(held[rows, column]),
                 None if target_held is None else _mean(target_held[rows, column]),
             )
         )
-    for offset, name in ((-2, "global constraints"), (-1, "all together")):
+    together = "all that have to hold together" if any(soft) else "all together"
+    for offset, name in ((-2, "global constraints"), (-1, together)):
         lines.append(
             _Share(
                 name,

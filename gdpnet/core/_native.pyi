@@ -202,12 +202,12 @@ class Extended:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def solve(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, tolerance: float, threads: int, chosen: bool, y: numpy.typing.NDArray, value: numpy.typing.NDArray, outcome: numpy.typing.NDArray, weight: numpy.typing.NDArray, product: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray) -> None:
+    def solve(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, tolerance: float, threads: int, chosen: bool, y: numpy.typing.NDArray, value: numpy.typing.NDArray, outcome: numpy.typing.NDArray, weight: numpy.typing.NDArray, product: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray) -> None:
         """
-        Solves a batch: `layout, bound, varying, start, weights` are what is solved, then come the tolerance for `product`, threads and whether they were chosen; the rest is written to.
+        Solves a batch: `layout` to `price` are what is solved, then come the tolerance for `product`, threads and whether they were chosen; the rest is written to.
         """
 
-    def vjp(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, threads: int, chosen: bool, outcome: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_start: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
+    def vjp(self, layout: numpy.typing.NDArray, bound: numpy.typing.NDArray, varying: numpy.typing.NDArray, start: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, threads: int, chosen: bool, outcome: numpy.typing.NDArray, state: numpy.typing.NDArray, rank: numpy.typing.NDArray, size: numpy.typing.NDArray, column: numpy.typing.NDArray, row: numpy.typing.NDArray, basis_value: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_start: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
         """
         Adds to the last three arrays the gradients of a loss from `gradient`, that with respect to y.
         """

@@ -11,7 +11,6 @@ from gdpnet.errors import InputError
 from gdpnet.ir import atoms
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import refuse_priced
 from gdpnet.model import RuleModel
 from gdpnet.rules import describe
 
@@ -53,12 +52,12 @@ def model_of(
         "always": [describe.row_text(data, data.rows[i]) for i in data.global_rows],
         "clauses": [_clause(data, clause) for clause in data.clauses],
         "rules": [_rule(data, rule.name, rule.clause) for rule in data.rules],
+        "priced": bool(data.priced) or any(clause.breaking >= 0 for clause in data.clauses),
     }
 
 
 def refuse_unsupported(data: RuleData) -> None:
     """Raise where the page cannot compute with the rules, naming what it is."""
-    refuse_priced(data, "The explorer")
     auxiliaries = [c.name for c in data.columns[data.outputs :]]
     whole = [c.name for c in data.columns[: data.outputs] if c.integer]
     tied = [c.name for c in data.clauses if c.logic] or [b.name for b in data.booleans if b.tied]
@@ -114,14 +113,17 @@ def _inputs(data: RuleData, samples: Sequence[Sequence[float]]) -> list[dict[str
 
 def _clause(data: RuleData, clause: Clause) -> dict[str, Any]:
     trees = [data.conditions[k].tree for k in clause.conditions]
+    breaking = clause.breaking
     return {
         "conditions": [tree for tree in trees if tree is not None],
+        "price": None if breaking < 0 else _coefficient(data.booleans[breaking].price),
         "disjuncts": [
             {
                 "rows": list(data.booleans[literal - 1].true_rows),
                 "nested": list(data.guarded.get(literal - 1, ())),
+                "price": _coefficient(data.booleans[literal - 1].price),
             }
-            for literal in clause.literals
+            for literal in clause.disjuncts
         ],
     }
 
@@ -131,11 +133,15 @@ def _rule(data: RuleData, name: str, index: int) -> dict[str, Any]:
     trees = [data.conditions[k].tree for k in clause.conditions]
     # Several conditions are joined by `and`: one that is an `or` needs parentheses then.
     parent = 2 if len(trees) > 1 else 0
-    disjuncts = [describe.disjunct_text(data, literal - 1) for literal in clause.literals]
-    if len(disjuncts) > 1:
+    disjuncts = [describe.disjunct_text(data, literal - 1) for literal in clause.disjuncts]
+    prices = [data.booleans[literal - 1].price for literal in clause.disjuncts]
+    if len(disjuncts) > 1 or not all(price.is_zero for price in prices):
         disjuncts = [
             f"({text})" if " and " in text or " or " in text else text for text in disjuncts
         ]
+    for k, literal in enumerate(clause.disjuncts):
+        if not prices[k].is_zero:
+            disjuncts[k] += f" for {describe.price_text(data, literal - 1)}"
     known = [atoms.text(tree, data.inputs, parent) for tree in trees if tree is not None]
     return {
         "name": name,
@@ -143,6 +149,7 @@ def _rule(data: RuleData, name: str, index: int) -> dict[str, Any]:
         "when": " and ".join(known),
         "hand": len(known) < len(trees),
         "disjuncts": disjuncts,
+        "price": "" if clause.breaking < 0 else describe.price_text(data, clause.breaking),
     }
 
 

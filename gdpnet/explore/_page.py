@@ -42,9 +42,9 @@ def explorer_page(
     The page computes everything by itself: regions as exact polygons, projections by branch and
     bound (DNF) or by the lifted linear program (CNF and partial DNF). The norm is switched there,
     too: in the Euclidean one the exact answer alone is shown, and in both where rows are not
-    linear. Their regions have curved sides; the nearest point is computed with the curves
-    themselves, by tangents and Newton's method. A condition that is a Python function cannot be
-    computed there; its rule is switched by hand, and the page says so.
+    linear or rules have prices. Regions of curved rows have curved sides; the nearest point is
+    computed with the curves themselves, by tangents and Newton's method. A condition that is a
+    Python function cannot be computed there; its rule is switched by hand, and the page says so.
 
     Args:
         rules: the rules, with 1 to 6 bounded outputs; no auxiliaries, whole numbers or logic. One

@@ -15,7 +15,7 @@ from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Rule, RuleData
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import Rules, refuse_priced
+from gdpnet.ir.rules import Rules
 from gdpnet.relaxation.feasibility import FeasibilityCheck
 from gdpnet.relaxation.products import products as products_of
 
@@ -41,7 +41,6 @@ class Sampled:
     """
 
     def __init__(self, rules: Rules, x: np.ndarray, yhat: np.ndarray) -> None:
-        refuse_priced(rules.data, "gdpnet.plan")
         self.rules, self.x, self.yhat = rules, x, yhat
         self.instance = Instance.of(rules, x)
         if self.instance.unusable().any():
@@ -64,6 +63,8 @@ class Sampled:
     def distance(self, cluster: Sequence[int]) -> np.ndarray:
         """Distance to the points that satisfy the rules of a cluster, whatever the others say.
 
+        With prices the least of distance and price together.
+
         No relaxation that merges the cluster has a smaller value.
 
         Returns:
@@ -77,7 +78,7 @@ class Sampled:
     def _distance(self, cluster: Sequence[int]) -> np.ndarray:
         if self.engine is None:
             own = Rules.from_data(about(self.rules.data, cluster))
-            return self._project(own, np.arange(len(self.yhat))).distance.numpy()
+            return self._project(own, np.arange(len(self.yhat))).value.numpy()
         from gdpnet.solve.exact.options import SearchOptions
 
         options = SearchOptions(self._weights, tolerance=0.0, threads=1)

@@ -91,9 +91,12 @@ def _active(rules: RuleModel, x: torch.Tensor, samples: int) -> torch.Tensor:
 def _shares(
     rules: RuleModel, x: torch.Tensor, y: torch.Tensor, active: torch.Tensor, tol: float
 ) -> list[float]:
-    """In per cent: all together, each rule where it is active (NaN where never), globals."""
+    """In per cent: all together, each rule where it is active (NaN where never), globals.
+
+    A rule that may be broken at a price does not count in the first.
+    """
     violation, globally = (measured <= tol for measured in rules.measure(y, x))
-    together = violation.all(1) & globally
+    together = violation[:, rules.satisfaction.hard].all(1) & globally
     each = (violation & active).sum(0).double() / active.sum(0)
     shares = (together.double().mean(), *each, globally.double().mean())
     return [100.0 * float(v) for v in shares]

@@ -319,8 +319,7 @@ class Projector:
             if self.forward == "qp":
                 answer = derivative.answer = postprocessing.move_to_regularised(request, derivative)
         if self._unit != 1.0:
-            unit = self._unit if self._settings.norm == "l1" else self._unit * self._unit
-            answer = answer.replace(value=answer.value * unit)
+            answer = answer.replace(value=answer.value * self._settings.price_unit)
         seconds = {"assemble": assembled - started, "solve": time.perf_counter() - assembled}
         return Projection(request, origin, answer, self.weights, self._unit, seconds, derivative)
 

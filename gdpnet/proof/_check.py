@@ -131,8 +131,5 @@ def _clause_paths(
             f"{name} has {len(clause.literals)} literals and the "
             f"children deal with {len(set(literals))}, {len(missing)} too few"
         )
-    found = []
-    for literal, child in node.children:
-        found.append((child, path.with_literal(instance, literal)))
-        path = path.after_literal(instance, literal)
-    return found
+    children = [child for _, child in node.children]
+    return list(zip(children, path.children(instance, literals), strict=True))

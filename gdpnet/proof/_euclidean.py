@@ -75,7 +75,7 @@ class EuclideanRelaxation(NodeRelaxation):
         if (low > high).any():
             return None
         active, right = self._setting(path, low, high)
-        value = float(self.instance.value(point[: self.d]))
+        value = float(self.instance.away(point[: self.d]))
         return NodeAnswer(value, point, self._multipliers(point, active, right, low, high))
 
     def _setting(

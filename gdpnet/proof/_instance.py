@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from gdpnet.ir.data import Clause, RuleData
-from gdpnet.ir.rules import Rules, refuse_priced
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
 from gdpnet.proof._tangents import refuse_irrational, tangent_row
 from gdpnet.proof._tree import Touch
@@ -53,7 +53,6 @@ class RationalInstance:
         norm: str = "l1",
     ) -> None:
         refuse_irrational(rules.data)
-        refuse_priced(rules.data, "gdpnet.proof")
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated)
         self.data: RuleData = rules.data
@@ -71,6 +70,8 @@ class RationalInstance:
         self.lower = [_exact(column.lower) for column in self.data.columns]
         self.upper = [_exact(column.upper) for column in self.data.columns]
         self.size = [Fraction(v) for v in self.sample.size.tolist()] if self.rows else []
+        prices = zip(self.data.priced, evaluated.prices[0].tolist(), strict=True)
+        self.prices = {boolean: Fraction(price) for boolean, price in prices}
         self.curved = frozenset(self.data.curved)
         self.tangents: list[Touch] = []
 
@@ -169,17 +170,46 @@ class RationalInstance:
         """Where every tree starts: the global rows."""
         return Branch(upper=frozenset(self.data.global_rows))
 
-    def value(self, y: Iterable[float]) -> Fraction:
-        """What is minimised, at some outputs: their weighted l1 distance, or the squared l2 one."""
+    @property
+    def priced(self) -> bool:
+        """Whether rules or disjuncts have prices."""
+        return any(clause.breaking >= 0 for clause in self.data.clauses) or bool(self.data.priced)
+
+    def price(self, literal: int) -> Fraction:
+        """What choosing a literal costs."""
+        return self.prices.get(literal - 1, _NOTHING)
+
+    def paid(self, path: Branch) -> Fraction:
+        """What is paid on a path, at the least.
+
+        The price of what is true, and for a rule that is required and of which nothing is true yet
+        the least of its prices; a boolean is a literal of one rule only.
+        """
+        if not self.prices:
+            return _NOTHING
+        total = sum((self.price(k) for k in path.literals), _NOTHING)
+        for clause in self.clauses.values():
+            if clause.logic or not path.requires(clause):
+                continue
+            if path.literals.isdisjoint(clause.literals):
+                total += min(map(self.price, path.open_literals(clause)), default=_NOTHING)
+        return total
+
+    def told(self, value: Number) -> float:
+        """A value or a bound as it is told: the distance, or with prices the value itself."""
+        return distance_of(value, "l1" if self.priced else self.norm)
+
+    def away(self, y: Iterable[float]) -> Fraction:
+        """How far outputs are: their weighted l1 distance, or the squared l2 one."""
         moves = [w * (Fraction(v) - h) for w, v, h in zip(self.weights, y, self.yhat, strict=True)]
         if self.norm == "l2":
             return sum((move * move for move in moves), _NOTHING)
         return sum((abs(move) for move in moves), _NOTHING)
 
-    def slack(self, y: Iterable[float], tol: float) -> Fraction:
-        """By how much a bound may fall short of the value of y.
+    def slack(self, y: Iterable[float], tol: float, price: Fraction = _NOTHING) -> Fraction:
+        """By how much a bound may fall short of the value of y, with the price that it pays.
 
-        What `tol` relative to the distance makes of it or, if that is more, what it costs to move
+        What `tol` relative to the value makes of it or, if that is more, what it costs to move
         one output by `tol`. Only outputs that differ from the prediction count, and no more than
         they differ: the weight of an output that stays says nothing about the others.
         """
@@ -189,8 +219,8 @@ class RationalInstance:
         if self.norm == "l2":
             saved = [w * w * step * (2 * move - step) for w, move, step in steps]
             part = min(share, Fraction(1))
-            return max(part * (2 - part) * self.value(outputs), *saved)
-        return max(share * self.value(outputs), *(w * step for w, _, step in steps))
+            return max(part * (2 - part) * (self.away(outputs) + price), *saved)
+        return max(share * (self.away(outputs) + price), *(w * step for w, _, step in steps))
 
     def box(self, column: int, path: Branch) -> tuple[Number, Number]:
         """Bounds of a column on a path."""
@@ -229,7 +259,7 @@ class RationalInstance:
     def bound(
         self, path: Branch, multipliers: Iterable[tuple[int, Fraction]], costs: bool = True
     ) -> Number:
-        """Lower bound on what is minimised on a path, by weak duality.
+        """Lower bound on what is minimised on a path, by weak duality, with what is paid there.
 
         The least of `sum w |z - yhat| + sum multiplier (a z - b)` over the bounds on the path, for
         l2 of `sum w^2 (z - yhat)^2 + ...`: column by column, in closed form. No z that satisfies
@@ -261,6 +291,7 @@ class RationalInstance:
         if costs:
             touched = slopes.keys() | path.boxes.keys()
             total += sum((v for j, v in enumerate(self.box_cost) if j not in touched), _NOTHING)
+            total += self.paid(path)
         return infinite if infinite else total
 
     def contradicts(self, path: Branch, multipliers: list[tuple[int, Fraction]]) -> bool:
@@ -301,12 +332,31 @@ class Branch:
         upper = self.upper.union(rows) if rows else self.upper
         return replace(self, literals=self.literals | {literal}, upper=upper)
 
-    def after_literal(self, instance: RationalInstance, literal: int) -> Branch:
-        """Further, when all points where a literal is true have been dealt with."""
+    def children(self, instance: RationalInstance, literals: Sequence[int]) -> list[Branch]:
+        """Further, one of some literals being true, for each of them, in this order.
+
+        A child may assume that those before its own do not hold, unless they cost more than its
+        own: at a point where both hold, the cheaper one is to be chosen. Where logic makes its own
+        true it is paid for whatever is chosen beside it.
+        """
+        found = []
+        for place, literal in enumerate(literals):
+            path = self
+            tied = instance.data.booleans[abs(literal) - 1].tied
+            spared = _NOTHING if tied else instance.price(literal)
+            for before in literals[:place]:
+                path = path._after(instance, before, spared)
+            found.append(path.with_literal(instance, literal))
+        return found
+
+    def _after(self, instance: RationalInstance, literal: int, spared: Fraction) -> Branch:
+        """Further, when a literal has been dealt with; choosing it would spare a price."""
         if instance.data.booleans[abs(literal) - 1].tied:
             return self.with_literal(instance, -literal)
         row = instance.opposite_row.get(literal - 1)
-        return self if row is None else replace(self, lower=self.lower | {row})
+        if row is None or instance.price(literal) > spared:
+            return self
+        return replace(self, lower=self.lower | {row})
 
     def split(self, instance: RationalInstance, column: int, value: int) -> tuple[Branch, Branch]:
         """Further, a whole number at most `value`, and at least `value + 1`."""

@@ -22,7 +22,8 @@ from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
 from gdpnet.proof._exactly import vanish
-from gdpnet.proof._instance import Branch, Number, RationalInstance, distance_of
+from gdpnet.proof._instance import Branch, Number, RationalInstance
+from gdpnet.proof._prices import price_at
 from gdpnet.proof._relaxation import NodeAnswer, NodeRelaxation
 from gdpnet.proof._tangents import touching
 from gdpnet.proof._tree import BooleanNode, Certificate, ClauseNode, ColumnNode, Leaf, Node, Touch
@@ -79,8 +80,9 @@ def certificate(
         if status not in (Status.SATISFIED, Status.PROJECTED, Status.CONFLICT):
             raise SolverError(f"certify: the nearest output was not found: {status.message}")
         y = None if status is Status.CONFLICT else found.y
+    price = Fraction(0) if y is None else price_at(rules, instance, x, y, TOLERANCES.satisfied)
     return _CertificateSearch(
-        instance, None if y is None else y.tolist(), deadline, node_limit
+        instance, None if y is None else y.tolist(), price, deadline, node_limit
     ).run()
 
 
@@ -89,15 +91,16 @@ class _CertificateSearch:
         self,
         instance: RationalInstance,
         y: list[float] | None,
+        price: Fraction,
         deadline: float | None,
         node_limit: int,
     ) -> None:
         self.instance = instance
-        self.value: Number = float("inf") if y is None else instance.value(y)
-        self.short = Fraction(0) if y is None else instance.slack(y, _SHORT)
-        self.last = Fraction(0) if y is None else instance.slack(y, _LAST)
+        self.value: Number = float("inf") if y is None else instance.away(y) + price
+        self.short = Fraction(0) if y is None else instance.slack(y, _SHORT, price)
+        self.last = Fraction(0) if y is None else instance.slack(y, _LAST, price)
         thin = _THIN if instance.curved else 0.0
-        self.thin = Fraction(0) if y is None else instance.slack(y, thin)
+        self.thin = Fraction(0) if y is None else instance.slack(y, thin, price)
         self.deadline = deadline
         self.node_limit = node_limit
         instance.forget_tangents()
@@ -146,7 +149,7 @@ class _CertificateSearch:
         answer: NodeAnswer
         leaf: Leaf | None
         for rounds in itertools.count():
-            solved = self.relaxation.solve(path)
+            solved = self._solve(path)
             if solved is None:
                 return self._without_a_point(path), []
             answer, leaf = solved, None
@@ -239,7 +242,7 @@ class _CertificateSearch:
         )
 
     def _told(self, value: Number) -> str:
-        return f"{distance_of(value, self.instance.norm):.9g}"
+        return f"{self.instance.told(value):.9g}"
 
     # ---- leaves --------------------------------------------------------------------------
 
@@ -314,10 +317,7 @@ class _CertificateSearch:
         self, path: Branch, clause: int, order: Sequence[int]
     ) -> tuple[ClauseNode, list[Branch]]:
         literals = [k for k in dict.fromkeys(order) if -k not in path.literals]
-        paths = []
-        for literal in literals:
-            paths.append(path.with_literal(self.instance, literal))
-            path = path.after_literal(self.instance, literal)
+        paths = path.children(self.instance, literals)
         return ClauseNode(clause, tuple((k, -1) for k in literals)), paths
 
     def _split(
@@ -346,7 +346,10 @@ class _CertificateSearch:
         found = []
         for c in self._required(path):
             literals = path.open_literals(self.instance.data.clauses[c])
-            least = min(self._residual(k, residual) for k in literals)
+            # What holds at more than the least price may not be what is to be chosen.
+            price = min(map(self.instance.price, literals))
+            cheap = [k for k in literals if self.instance.price(k) == price]
+            least = min(self._residual(k, residual) for k in cheap)
             tied = any(self.instance.data.booleans[abs(k) - 1].tied for k in literals)
             if least > holds or tied:
                 found.append((least, c))
@@ -370,8 +373,15 @@ class _CertificateSearch:
         assert best is not None
         return best[1], best[2]
 
-    def _value(self, path: Branch) -> float:
+    def _solve(self, path: Branch) -> NodeAnswer | None:
+        """Optimum of a node, with what is paid there; None where there is none."""
         answer = self.relaxation.solve(path)
+        if answer is None or not self.instance.prices:
+            return answer
+        return replace(answer, value=answer.value + float(self.instance.paid(path)))
+
+    def _value(self, path: Branch) -> float:
+        answer = self._solve(path)
         return np.inf if answer is None else answer.value
 
     def _residual(self, literal: int, residual: np.ndarray) -> float:

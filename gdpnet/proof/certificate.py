@@ -4,7 +4,9 @@ A certificate is a tree. An inner node names a rule that has to hold and has a c
 its disjuncts, or splits a whole number, or tells what follows if an indicator is true and if it is
 false. A leaf holds one multiplier a row, and weak duality makes of them a lower bound on the
 distance of all points that satisfy what was assumed on the way down; in the Euclidean norm on the
-squared distance, which is a rational number where its root is none.
+squared distance, which is a rational number where its root is none. Where rules or disjuncts have
+prices, what is bounded is distance and price together: a leaf adds the price of what was assumed,
+and the least price of every rule that is still open.
 
 A convex row stands in a leaf as tangents: linear rows that everything satisfies that satisfies it.
 A certificate names where the row was touched, and the check computes the tangent from the rules.
@@ -33,6 +35,7 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import project
 from gdpnet.proof._check import UnprovedError, walk
 from gdpnet.proof._instance import Number, RationalInstance, distance_of
+from gdpnet.proof._prices import price_at
 from gdpnet.proof._tree import Certificate
 from gdpnet.solve import existence
 from gdpnet.solve.status import Status
@@ -58,8 +61,8 @@ class Verdict:
         feasible: y satisfies the rules.
         covered: every disjunct is dealt with by a leaf, and every leaf proves something.
         bound: proved lower bound on the value of any output that satisfies the rules.
-        value: of y, what is minimised: the distance, with norm="l2" its square; inf where there is
-            none.
+        value: of y, what is minimised: the distance, with norm="l2" its square, and the price of
+            the cheapest choice that holds at y; inf where there is none.
         distance: of y; inf where there is none.
         reason: a sentence.
     """
@@ -200,10 +203,13 @@ def verify(
     else:
         raise InputError(f"certificate: expected a Certificate, got {type(certificate).__name__}.")
     feasible = outputs is not None and _satisfies(rules, inputs, outputs, tol)
+    price = Fraction(0)
+    if outputs is not None and feasible:
+        price = price_at(rules, instance, inputs, outputs, tol)
     claims_conflict = y is None or (certificate is not None and certificate.bound == _INF)
     if outputs is None or claims_conflict:
-        return _judged_conflict(proof, feasible, norm)
-    return _judged(proof, feasible, instance, outputs.tolist(), float(tol))
+        return _judged_conflict(proof, feasible, instance)
+    return _judged(proof, feasible, instance, (outputs.tolist(), price), float(tol))
 
 
 @dataclass(frozen=True)
@@ -222,30 +228,37 @@ class _Proof:
 
 
 def _judged(
-    proof: _Proof, feasible: bool, instance: RationalInstance, y: list[float], tol: float
+    proof: _Proof,
+    feasible: bool,
+    instance: RationalInstance,
+    found: tuple[list[float], Fraction],
+    tol: float,
 ) -> Verdict:
-    value = instance.value(y)
-    reached = proof.bound >= value - instance.slack(y, tol)
-    bound, far = (distance_of(v, instance.norm) for v in (proof.bound, value))
+    y, price = found
+    value = instance.away(y) + price
+    reached = proof.bound >= value - instance.slack(y, tol, price)
+    bound, far = (instance.told(v) for v in (proof.bound, value))
+    nearer, at = ("cheaper", "costs") if instance.priced else ("nearer", "is at")
     if not feasible:
         reason = "y does not satisfy the rules."
     elif not proof.covered:
         reason = proof.how
     elif not reached:
         reason = (
-            f"An output nearer than y may exist: y is at {far:.9g}, only {bound:.9g} is proved."
+            f"An output {nearer} than y may exist: y {at} {far:.9g}, only {bound:.9g} is proved."
         )
     else:
         told = f"{bound:.9g}"
-        reason = f"y satisfies the rules, and {proof.how} nearer than {told}."
+        reason = f"y satisfies the rules, and {proof.how} {nearer} than {told}."
         if told != f"{far:.9g}":
-            reason = f"{reason[:-1]}; y is at {far:.9g}, the same within tol."
+            reason = f"{reason[:-1]}; y {at} {far:.9g}, the same within tol."
     ok = feasible and proof.covered and reached
     proved = distance_of(proof.bound, "l1")
-    return Verdict(ok, feasible, proof.covered, proved, float(value), far, reason)
+    away = distance_of(instance.away(y), instance.norm)
+    return Verdict(ok, feasible, proof.covered, proved, float(value), away, reason)
 
 
-def _judged_conflict(proof: _Proof, feasible: bool, norm: str) -> Verdict:
+def _judged_conflict(proof: _Proof, feasible: bool, instance: RationalInstance) -> Verdict:
     ok = proof.covered and proof.bound == _INF
     bound = distance_of(proof.bound, "l1")
     if ok:
@@ -255,7 +268,7 @@ def _judged_conflict(proof: _Proof, feasible: bool, norm: str) -> Verdict:
     else:
         reason = (
             "It is not proved that no output satisfies the rules, only that none is nearer than "
-            f"{distance_of(proof.bound, norm):.9g}."
+            f"{instance.told(proof.bound):.9g}."
         )
     return Verdict(ok, feasible, proof.covered, bound, _INF, _INF, reason)
 
@@ -275,7 +288,8 @@ def _by_solving(
     bound: Number = Fraction(value) if math.isfinite(value) else value
     other = project(rules, yhat, x, weights=weights)
     if _satisfies(rules, x, other.y, _FOUND):
-        bound = min(bound, instance.value(other.y.tolist()))
+        price = price_at(rules, instance, x, other.y, _FOUND)
+        bound = min(bound, instance.away(other.y.tolist()) + price)
     return _Proof(bound, True, "a mixed-integer program, solved without a certificate, has nothing")
 
 

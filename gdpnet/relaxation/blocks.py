@@ -69,6 +69,17 @@ ALWAYS = MergedBlock((), (Product(frozenset(), ()),))
 """What a part without active rules has as its block."""
 
 
+def payers(data: RuleData, layout: Layout) -> np.ndarray:
+    """Which booleans with a price each product chooses, `priced x products` of 0 and 1.
+
+    A product costs the sum of its members, and what is nested only where its parent is chosen.
+    """
+    chosen = [k.literals for part in layout for block in part.blocks for k in block.products]
+    return np.array(
+        [[float(boolean + 1 in literals) for literals in chosen] for boolean in data.priced]
+    ).reshape(len(data.priced), len(chosen))
+
+
 def contradictory(layout: Layout) -> bool:
     """Whether a block has no product left, so that no point satisfies the rules."""
     return any(not block.products for part in layout for block in part.blocks)

@@ -15,6 +15,7 @@ from gdpnet.relaxation.blocks import (
     hanging_together,
     layout,
     moving_bounds,
+    payers,
 )
 from gdpnet.relaxation.compact import CompactProgram, is_compact
 from gdpnet.relaxation.feasibility import FeasibilityCheck
@@ -64,6 +65,7 @@ class Layouts:
         self._number: dict[tuple[bytes, Clusters, bool], int] = {}
         self._planned: dict[tuple[bytes, Plan | None, bool], int] = {}
         self._programs: dict[tuple[int, str], RelaxationProgram] = {}
+        self._payers: dict[int, Array] = {}
         self._fixed_box = None if moving_bounds(self._data) else box(self._data, np.empty((1, 0)))
         self._input_range = np.array(self._data.input_bounds, dtype=float).reshape(-1, 2).T
         self._conditional = np.array(
@@ -141,6 +143,17 @@ class Layouts:
         if (number, norm) not in self._programs:
             self._programs[number, norm] = RelaxationProgram(self._data, self.listed[number], norm)
         return self._programs[number, norm]
+
+    def prices(self, number: int, price: Array) -> Array:
+        """What the products of a layout cost, `batch x products`.
+
+        Args:
+            number: of the layout.
+            price: of the booleans that have one, `batch x priced`.
+        """
+        if number not in self._payers:
+            self._payers[number] = payers(self._data, self.listed[number])
+        return np.asarray(price @ self._payers[number])
 
     def compact(self, number: int) -> SparseProgram:
         """A smaller program with the same optimal value, where there is one."""

@@ -114,7 +114,7 @@ class RelaxationProgram(SparseProgram):
         self._choosable = {
             n
             for c in data.clauses
-            if not c.logic and not (c.guard >= 0 and c.kind is Kind.CONDITIONAL)
+            if not c.logic and not (c.guard >= 0 and c.kind is Kind.CONDITIONAL and c.breaking < 0)
             for n in c.literals
             if n > 0
         }

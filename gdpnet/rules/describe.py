@@ -272,6 +272,11 @@ def _term(data: RuleData, coefficient: Coefficient, name: str) -> str:
     return f"{atoms.text(coefficient.tree(), data.inputs, parent=6)}*{name}"
 
 
+def price_text(data: RuleData, boolean: int) -> str:
+    """What choosing a boolean costs."""
+    return _coefficient(data, data.booleans[boolean].price)
+
+
 def _coefficient(data: RuleData, coefficient: Coefficient) -> str:
     return atoms.text(coefficient.tree(), data.inputs)
 

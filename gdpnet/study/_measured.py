@@ -71,6 +71,9 @@ class Measured:
         gaps: the same, of each sample for which it is known.
         csat: share of samples that satisfy everything.
         csat_conflict_free: the same of conflict-free samples.
+        priced_held: share of the rules with a price that hold where they apply, over
+            conflict-free samples.
+        price: mean price paid, over samples that have an answer.
         held: whether each rule, the global constraints and all together hold, bool
             `batch x (rules + 2)`.
         statuses: how many samples have each.
@@ -92,6 +95,8 @@ class Measured:
     gaps: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     csat: float = NOTHING
     csat_conflict_free: float = NOTHING
+    priced_held: float = NOTHING
+    price: float = NOTHING
     held: Array | None = field(default=None, repr=False)
     statuses: dict[Status, int] = field(default_factory=dict)
     note: str = ""
@@ -129,15 +134,22 @@ class Samples:
 
     @property
     def optimum(self) -> Array:
-        """What is minimised at the exact answer, the distance or its square, `batch`."""
+        """What is minimised at the exact answer, the distance or its square and prices, `batch`."""
         distance = self.exact.distance.double().numpy()
-        return np.asarray(distance**2 if self.norm == "l2" else distance)
+        paid = self.exact.price.double().numpy()
+        return np.asarray((distance**2 if self.norm == "l2" else distance) + paid)
 
     @property
     def proved(self) -> Array:
         """Samples whose exact distance is known, bool `batch`."""
         status = self.exact.status.numpy()
         return (status == Status.SATISFIED) | (status == Status.PROJECTED)
+
+    @property
+    def priced(self) -> Array:
+        """Rules with a price that apply to conflict-free samples, bool `batch x rules`."""
+        soft = ~np.array(self.rules.data.hard, dtype=bool)
+        return self.rules.active(self.x).numpy() & soft & self.conflict_free[:, None]
 
     def held(self, y: Tensor) -> Array:
         """Whether each rule, the global constraints and all together hold at points."""
@@ -208,6 +220,8 @@ def measure(
         gaps=gaps,
         csat=_mean(held[:, -1]),
         csat_conflict_free=_mean(held[samples.conflict_free, -1]),
+        priced_held=_mean(held[:, :-2][samples.priced]),
+        price=_mean(done.price[done.answered]),
         held=held,
         statuses={status: int((done.status == status).sum()) for status in Status},
     )
@@ -229,6 +243,8 @@ class _Joined:
         self.y = torch.cat([part.y for part in parts])
         self.value = np.concatenate([part.value.double().numpy() for part in parts])
         self.distance = np.concatenate([part.distance.double().numpy() for part in parts])
+        self.price = np.concatenate([part.price.double().numpy() for part in parts])
+        self.answered = np.concatenate([part.answer.answered for part in parts])
         self.status = np.concatenate([part.status.numpy() for part in parts])
         layouts = [part.answer.notes.get("layout") for part in parts]
         written = [one for one in layouts if one is not None]

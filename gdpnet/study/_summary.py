@@ -35,7 +35,7 @@ def projection_summary(rules: RuleModel, yhat: torch.Tensor, x: torch.Tensor) ->
     milp = gdpnet.project(rules, yhat[:few], x[:few], solver="milp")
     slow = (time.perf_counter() - start) / few
     known = torch.isfinite(milp.distance)
-    worst = (milp.distance - exact.distance[:few])[known].abs().max().item() if known.any() else 0.0
+    worst = (milp.value - exact.value[:few])[known].abs().max().item() if known.any() else 0.0
     per_sample = taken / len(yhat)
     lines = [
         f"Projected {len(yhat)} predictions by the exact engine: {', '.join(told)}; "

@@ -141,7 +141,11 @@ class Comparison:
           of squared distances, `squared_value_mean`, `squared_gap_mean`, `squared_gap_max`, and
           the distance is `l2_distance_mean`: tables of different norms share no such column;
         - `csat`: share of samples that satisfy all rules, global constraints and bounds;
-          `csat_conflict_free`: the same where that is possible at all;
+          `csat_conflict_free`: the same where that is possible at all. Rules that may be broken at
+          a price do not count here;
+        - where there are prices, `priced_held`: share of the rules with a price that hold where
+          they apply; `price_mean`: what is paid, over samples that are answered. Values and gaps
+          have prices in them;
         - `satisfied`, `projected`, ...: number of samples of each `Status`;
         - `note`: why there are no numbers, where there are none.
         """
@@ -157,6 +161,8 @@ class Comparison:
             row |= {f"{squared}value_mean": one.value, f"{own}distance_mean": one.distance}
             row |= _spread(f"{squared}gap", one.gap)
             row |= {"csat": one.csat, "csat_conflict_free": one.csat_conflict_free}
+            if self.priced:
+                row |= {"priced_held": one.priced_held, "price_mean": one.price}
             row |= {status.name.lower(): one.statuses.get(status, 0) for status in Status}
             rows.append(row | {"note": one.note})
         return need("pandas", "study").DataFrame(rows)
@@ -205,6 +211,12 @@ class Comparison:
     # ---- for people ------------------------------------------------------------------------
 
     @property
+    def priced(self) -> bool:
+        """Whether a rule or a disjunct has a price."""
+        data = self.samples.rules.data
+        return bool(data.priced) or not all(data.hard)
+
+    @property
     def headers(self) -> list[str]:
         """Names of the relaxations."""
         return [one.relaxation.label for one in self.measured]
@@ -234,9 +246,18 @@ class Comparison:
             line(f"mean distance{self.own}", lambda one: number(one.distance)),
             line(f"mean gap to exact{self.squared}", lambda one: number(one.gap.mean)),
             line(f"largest gap{self.squared}", lambda one: number(one.gap.most)),
-            Line("Samples that satisfy all rules"),
+            Line("Samples that satisfy all rules" + (" that have to hold" if self.priced else "")),
             line("of all, %", lambda one: percent(one.csat)),
             line("of those without conflict, %", lambda one: percent(one.csat_conflict_free)),
+            *(
+                [
+                    Line("Rules with a price"),
+                    line("that hold, % of those that apply", lambda one: percent(one.priced_held)),
+                    line("mean price paid", lambda one: number(one.price)),
+                ]
+                if self.priced
+                else []
+            ),
             Line("Samples by status"),
             *(line(s.name, lambda one, s=s: str(one.statuses[s])) for s in met),  # type: ignore[misc]
         ]

@@ -183,6 +183,8 @@ def what_holds(
 ) -> Tensor:
     """Whether each rule, the global constraints and all together hold: bool (n, rules + 2).
 
+    All together are the rules that have to hold: one that may be broken at a price does not count.
+
     Args:
         rules: The rules.
         x: Inputs, (n, inputs), or None where there are none.
@@ -197,4 +199,5 @@ def what_holds(
         pieces.append(torch.cat([each, globally[:, None]], dim=1) <= tolerance)
         progress(min(1.0, (first + _PIECE) / max(1, len(y))))
     held = torch.cat(pieces)
-    return torch.cat([held, held.all(1, keepdim=True)], dim=1)
+    counts = torch.tensor([*rules.data.hard, True], dtype=torch.bool)
+    return torch.cat([held, held[:, counts].all(1, keepdim=True)], dim=1)

@@ -81,6 +81,13 @@ def markers(rules: str | None = None, rho: float = RHO) -> MarkerRules:
     return _markers(rules or os.environ.get("GDPNET_RULES", "C"), rho)
 
 
+def priced(price: float, rules: str | None = None, rho: float = RHO) -> MarkerRules:
+    """The same rules, each of which may be broken at a price."""
+    hard = markers(rules, rho)
+    use_raw = hard.source.use_raw
+    return marker_rules(hard.markers, CLASSES, tau=None, price=price, use_raw=use_raw)
+
+
 @cache
 def _markers(rules: str, rho: float) -> MarkerRules:
     if rules not in RULE_SETS:

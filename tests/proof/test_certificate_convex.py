@@ -234,8 +234,8 @@ def test_leaves_that_misuse_rows(norm: str) -> None:
 def test_the_other_side_of_a_convex_row_is_not_assumed() -> None:
     instance = _instance("two_discs")
     assert not instance.opposite_row
-    path = instance.root.after_literal(instance, 1)
-    assert path == instance.root
+    path = instance.root.children(instance, [1, 2])[1]
+    assert path == instance.root.with_literal(instance, 2)
 
 
 @pytest.mark.parametrize("norm", NORMS)

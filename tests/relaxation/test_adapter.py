@@ -14,11 +14,18 @@ import pytest
 import gdpnet
 from gdpnet.ir.instance import Instance
 from gdpnet.relaxation import Plan, convexify, convexify_rules
-from gdpnet.relaxation.blocks import box, contradictory, hanging_together, layout
+from gdpnet.relaxation.blocks import box, contradictory, hanging_together, layout, payers
 from gdpnet.relaxation.program import RelaxationProgram, Variable, complete
 from gdpnet.relaxation.pyomo.adapter import read_matrices
 from gdpnet.relaxation.relaxable import relaxable
-from gdpnet.testing import BY_NAME, PROBLEMS, Problem, random_predictions, random_rules
+from gdpnet.testing import (
+    BY_NAME,
+    PROBLEMS,
+    Problem,
+    random_predictions,
+    random_rules,
+    with_random_prices,
+)
 
 Signature = tuple[Any, ...]
 
@@ -143,6 +150,28 @@ def both(
         yield [(j, -a) for j, a in terms], -bound, equality
 
 
+def costs_of_program(program: RelaxationProgram, instance: Any) -> Counter[Signature]:
+    """What columns cost that cost something, by what they are."""
+    cost = np.zeros(len(program.lower))
+    cost[program.distances] = 1.0
+    columns = np.array(program.weights)
+    price = (instance.price @ payers(program.data, program.layout))[0]
+    cost[columns[columns >= 0]] = price[columns >= 0]
+    return _signed(program.variables, cost)
+
+
+def costs_of_chain(lp: Any) -> Counter[Signature]:
+    matrices = read_matrices(lp)
+    return _signed(matrices.variables, matrices.costs(matrices.values()))
+
+
+def _signed(variables: Sequence[Variable], cost: np.ndarray) -> Counter[Signature]:
+    named = zip(variables, cost.tolist(), strict=True)
+    return Counter(
+        (v.kind, v.name, tuple(sorted(v.rules)), v.term, round(c, 11)) for v, c in named if c
+    )
+
+
 def assert_equal(
     rules: gdpnet.RuleModel,
     chain: Callable[..., Any],
@@ -160,6 +189,8 @@ def assert_equal(
         assert program is None
         return False
     assert program is not None
+    if norm == "l1":
+        assert costs_of_program(program, instance) == costs_of_chain(lp)
     ours, theirs = of_program(program, instance, start), of_chain(lp)
     assert sum(ours.values()) == sum(theirs.values())
     assert ours == theirs
@@ -211,11 +242,14 @@ def test_the_bank(problem: Problem, norm: str) -> None:
             assert_equal(rules, chain, kind, sample.x or None, sample.yhat, norm)
 
 
-def test_random_rules() -> None:
+@pytest.mark.parametrize("priced", [False, True])
+def test_random_rules(priced: bool) -> None:
     tried = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         rules = random_rules(rng)
+        if priced:
+            rules = with_random_prices(rules, rng)
         if not comparable(rules) or relaxable(rules).logic.same:
             continue  # what is nested and named by logic is rebuilt with helpers
         (yhat,) = random_predictions(rng, rules.data.outputs)[:1]
@@ -270,3 +304,17 @@ def test_rows_know_the_constraint_they_came_from(name: str) -> None:
 def test_only_programs_of_the_chain_are_read() -> None:
     with pytest.raises(gdpnet.errors.RuleError, match=r"gdpnet.convexify made"):
         read_matrices(pyo.ConcreteModel())
+
+
+@pytest.mark.parametrize("problem", SAME_ENTRIES, ids=lambda p: p.name)
+def test_the_bank_with_prices(problem: Problem) -> None:
+    rules = with_random_prices(problem.rules(), np.random.default_rng(1))
+    if not comparable(rules) or relaxable(rules).logic.same:
+        pytest.skip("no hull, too many products, or rebuilt with helpers")
+
+    def chain(relaxation: Any, x: Any, yhat: Any) -> Any:
+        return convexify_rules(rules, relaxation=relaxation, x=x, yhat=yhat, prune=False)
+
+    for kind in ("cnf", "dnf"):
+        sample = problem.samples[0]
+        assert_equal(rules, chain, kind, sample.x or None, sample.yhat)

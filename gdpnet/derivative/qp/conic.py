@@ -42,7 +42,7 @@ class ConicQPs(Regularised):
             written = programs.of(number, eps=eps)
             if not written.differentiable:
                 continue
-            data = relaxed.data(written.program, samples)
+            data = relaxed.data(written.program, number, samples)
             found = written.solve(data)
             good = np.flatnonzero(found.outcome == Outcome.OPTIMAL)
             there = np.ix_(samples[good], written.program.which)

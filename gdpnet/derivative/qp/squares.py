@@ -31,8 +31,8 @@ from gdpnet.errors import RuleError
 from gdpnet.relaxation.blocks import Part
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
-from gdpnet.solve.conic.chosen import with_rows_alone
 from gdpnet.solve.exact.backend import Exact
+from gdpnet.solve.extended.rows_alone import with_rows_alone
 
 MOST = 1024
 """Products of a part that are written out."""

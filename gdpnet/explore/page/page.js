@@ -6,7 +6,8 @@ const LEFT_OUT = "With l2 the page computes the exact answer, the DNF's. CNF and
 // Rows that are not linear have names, and no programs of relaxations in this page.
 const CURVED = [...new Set(MODEL.rows.filter((row) => row.curves).map((row) => row.name))];
 const CURVED_OUT = `Some rows are not linear (${CURVED.slice(0, 8).join(", ")}${CURVED.length > 8 ? ", ..." : ""}). The page computes the exact answer, the DNF's, in both norms. CNF and partial DNF are left out: their programs are conic, and this page solves linear ones.`;
-const HULL = CURVED.length === 0 || MODEL.outputs.length < 3; // whether an outline is drawn
+const PRICED_OUT = "Rules have prices. The page computes the exact answer, the DNF's, of distance and prices together: a rule may be broken where that costs less, and then the projection lies outside of the region. CNF and partial DNF are left out.";
+const HULL = !MODEL.priced && (CURVED.length === 0 || MODEL.outputs.length < 3); // whether an outline is drawn
 const GLOBALLY = "what has to hold always";
 // With one output the picture is the lifted one: the output, and its distance as a second axis.
 const LIFTED = MODEL.outputs.length === 1;
@@ -29,7 +30,7 @@ function distanceAxis({ name, low, high }) {
 
 // Whether relaxations are left out.
 function exactOnly() {
-  return state.norm === "l2" || CURVED.length > 0;
+  return state.norm === "l2" || CURVED.length > 0 || MODEL.priced;
 }
 
 // ---- what is shown -------------------------------------------------------------------------
@@ -47,6 +48,7 @@ function keeping(key, make) {
 function compute() {
   const at = new RulesAt(MODEL, state.x, state.off);
   if (at.unusable.length) return { at, error: `The coefficients of ${at.unusable[0].name} are not finite at these inputs.` };
+  if (at.unpayable.length) return { at, error: `A price of ${at.unpayable[0].name} is negative or no number at these inputs.` };
   try {
     const answer = project(at, state.yhat, state.relaxation, state.merged, state.norm);
     if (LIFTED) return { at, answer, fixed: {}, ...computeLifted(at) };
@@ -57,7 +59,7 @@ function compute() {
     const on = at.active.flatMap((active, r) => (active ? [r] : []));
     const order = state.pair[0] < state.pair[1] ? [0, 1] : [1, 0];
     const region = regionOf(at, on, fixed).map((piece) => around(piece.map((y) => order.map((k) => y[k]))));
-    if (CURVED.length) return { at, answer, fixed, region, outline: HULL ? hullOf(region.flat()) : [] };
+    if (CURVED.length || !HULL) return { at, answer, fixed, region, outline: HULL ? hullOf(region.flat()) : [] };
     const clusters = at.clusters(state.relaxation, state.merged);
     const key = JSON.stringify([state.x, clusters, state.pair, fixed]);
     const outline = keeping(key, () => outlineOf(at, clusters, state.pair, fixed));
@@ -79,6 +81,7 @@ function computeLifted(at) {
   const on = at.active.flatMap((active, r) => (active ? [r] : []));
   const clusters = at.clusters(state.relaxation, state.merged);
   const region = regionOf(lifted, on, {}).map(around);
+  if (!HULL) return { region, outline: [] };
   return { region, outline: CURVED.length ? hullOf(region.flat()) : outlineOf(lifted, clusters, [0, 1], {}) };
 }
 
@@ -181,7 +184,7 @@ function drawPicture({ answer, region, outline, error }) {
 
 function drawAnswer(svg, scale, answer) {
   const outside = Math.max(MODEL.outputs[0].low - state.yhat[0], state.yhat[0] - MODEL.outputs[0].high, 0);
-  const from = point(scale, state.yhat, 0), to = point(scale, answer.y, answer.value - outside);
+  const from = point(scale, state.yhat, 0), to = point(scale, answer.y, answer.value - outside - (answer.paid ?? 0));
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (answer.status === "conflict") return;
   if (length > 14) {
@@ -277,13 +280,20 @@ function tellAnswer({ at, answer, fixed, error }) {
   const distance = state.norm === "l2" ? Math.hypot(...moves) : moves.reduce((a, b) => a + b, 0);
   const verdicts = {
     satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
-    projected: ["good", `The prediction moves by ${show(distance)}${state.norm === "l2" ? " (l2)" : ""}; then every active rule holds.`],
+    projected: ["good", `The prediction moves by ${show(distance)}${state.norm === "l2" ? " (l2)" : ""}; then every active rule holds${told(answer)}.`],
     relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : GLOBALLY}.`],
     conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
   };
   const [mood, verdict] = verdicts[answer.status];
   const value = answer.status === "relaxed" ? ` The relaxation's value ${show(answer.value)} is a lower bound on the distance to the rules.` : "";
   return say(mood, verdict, broken + value, plane);
+}
+
+// What was paid, and which rules were broken for it.
+function told({ paid, bought }) {
+  if (!MODEL.priced) return "";
+  const broken = bought.length ? ` but ${bought.map((r) => MODEL.rules[r].name).join(", ")}` : "";
+  return `${broken}, and ${paid > 0 ? show(paid) : "nothing"} is paid`;
 }
 
 function verdict(cell, on, holds, otherwise = "") {
@@ -349,9 +359,12 @@ function buildControls() {
     relaxation.append(make("label", {}, field, ` ${name}`));
   }
   if (CURVED.length) relaxation.append(make("p", { id: "curved-out" }, CURVED_OUT));
-  if (!HULL) document.getElementById("note").textContent = "With rows that are not linear and more than two outputs the outline of the DNF is left out.";
+  if (MODEL.priced) relaxation.append(make("p", { id: "priced-out" }, PRICED_OUT));
+  if (!HULL) {
+    document.getElementById("note").textContent = MODEL.priced ? "" : "With rows that are not linear and more than two outputs the outline of the DNF is left out.";
+  }
   if (MODEL.outputs.length > 2) buildAxes();
-  if (LIFTED) document.getElementById("note").textContent = "The outline is the lifted hull itself: the layer takes its lowest point.";
+  if (LIFTED && HULL) document.getElementById("note").textContent = "The outline is the lifted hull itself: the layer takes its lowest point.";
   buildOutputs();
   buildInputs();
   buildRules();
@@ -422,6 +435,7 @@ function buildRules() {
     const merge = make("input", { type: "checkbox", class: "join", "aria-label": `merge ${rule.name}` });
     merge.addEventListener("change", toggle("merged", true));
     const disjuncts = rule.disjuncts.flatMap((text, k) => [...(k ? [" or "] : []), make("span", { class: "disjunct" }, text)]);
+    if (rule.price) disjuncts.push(` or broken for ${rule.price}`);
     const when = rule.hand
       ? make("span", { class: "when hand" }, "its condition is a Python function, which this page cannot compute: switch the rule by hand")
       : make("span", { class: "when" }, rule.when ? `if ${rule.when}` : "always");

@@ -4,10 +4,13 @@ const MOST_NODES = 20000;
 const MOST_ENTRIES = 1e6; // of a dense linear program, so that the page answers within a second
 
 // Project a prediction. The answer has y, the relaxation's optimal value (the l1 distance, or the
-// square of the Euclidean one), and a status: "satisfied", "projected", "relaxed" (y breaks a rule)
-// or "conflict" (y is yhat).
+// square of the Euclidean one, and prices), and a status: "satisfied", "projected", "relaxed" (y
+// breaks a rule) or "conflict" (y is yhat). An exact one has what it paid, and the rules that were
+// broken for it.
 function project(at, yhat, relaxation, merged, norm = "l1") {
-  if (at.satisfied(yhat)) return { y: [...yhat], value: 0, status: "satisfied" };
+  if (at.satisfied(yhat) && at.pays(yhat).every((price) => price === 0)) {
+    return { y: [...yhat], value: 0, status: "satisfied", paid: 0, bought: [] };
+  }
   if (norm === "l2") { // the exact answer alone: the relaxations are no linear programs
     const nearest = nearestPoint(at, (rows) => nearestIn(at, yhat, rows, norm));
     return nearest === null
@@ -21,23 +24,33 @@ function project(at, yhat, relaxation, merged, norm = "l1") {
     : nearestOfHulls(at, start, at.clusters(relaxation, merged));
   if (found === null) return { y: [...yhat], value: Infinity, status: "conflict" };
   const status = at.satisfied(found.y) ? "projected" : "relaxed";
-  return { y: found.y, value: found.value + outside, status };
+  return { ...found, value: found.value + outside, status };
 }
 
-// Branch on a rule that is broken, bound by the distance. No product is written down. `nearest` has
-// the nearest point of some rows.
+// Branch on a rule none of whose cheapest ways is had, bound by the distance, the price of what was
+// decided and the least price of every other rule. No product is written down. `nearest` has the
+// nearest point of some rows.
 function nearestPoint(at, nearest) {
   let best = null, nodes = 0;
-  const visit = (rows, decided) => {
+  const least = at.terms.map((terms, r) => Math.min(at.prices[r], ...terms.map((term) => term.price)));
+  const on = at.active.flatMap((active, r) => (active ? [r] : []));
+  const visit = (rows, decided, bought, price) => {
     if (++nodes > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes`);
     const found = nearest(rows);
-    if (found === null || (best !== null && found.value >= best.value - 1e-12)) return;
-    const strict = (r) => at.violation(r, found.y) > 1e-8;
-    const rule = at.active.findIndex((on, r) => on && !decided.includes(r) && strict(r));
-    if (rule < 0) best = found;
-    else for (const term of at.terms[rule]) visit([...rows, ...term], [...decided, rule]);
+    if (found === null) return;
+    const open = on.filter((r) => !decided.includes(r));
+    const paid = open.reduce((sum, r) => sum + least[r], price);
+    if (best !== null && found.value + paid >= best.value - 1e-12) return;
+    const had = (r) => at.terms[r].some((term) => term.price <= least[r] && at.least([term], found.y) <= 1e-8);
+    const rule = open.find((r) => !had(r) && at.prices[r] > least[r]);
+    if (rule === undefined) {
+      best = { ...found, value: found.value + paid, paid, bought: [...bought, ...open.filter((r) => !had(r))] };
+      return;
+    }
+    for (const term of at.terms[rule]) visit([...rows, ...term], [...decided, rule], bought, price + term.price);
+    if (at.prices[rule] < Infinity) visit(rows, [...decided, rule], [...bought, rule], price + at.prices[rule]);
   };
-  visit(at.globals, []);
+  visit(at.globals, [], [], 0);
   return best;
 }
 

@@ -45,7 +45,16 @@ class RulesAt {
     const hold = (clause) => model.clauses[clause].conditions.every((tree) => evaluate(tree, x));
     this.applies = model.clauses.map((_, clause) => hold(clause));
     this.active = model.rules.map((rule, r) => !off.has(r) && this.applies[rule.clause]);
-    this.terms = model.rules.map((rule) => this.termsOf(rule.clause));
+    this.price = (value) => coefficient(value, x);
+    this.prices = model.rules.map((rule) => this.priceOf(rule.clause)); // of breaking each rule
+    this.terms = model.rules.map((rule) => this.waysToHold(rule.clause));
+    this.unpayable = model.rules.filter((_, r) => this.active[r] &&
+      ![this.prices[r], ...this.terms[r].map((term) => term.price)].every((price) => price >= 0));
+  }
+
+  priceOf(clause) {
+    const { price } = this.model.clauses[clause];
+    return price === null ? Infinity : this.price(price);
   }
 
   row(row, x) {
@@ -56,14 +65,28 @@ class RulesAt {
     return { a, b, equality: row.equality, scale, curves: row.curves ?? [] };
   }
 
-  // Every way to satisfy a rule: rows of a disjunct with a choice in all that is nested in it.
-  termsOf(clause) {
+  // Every way to satisfy a rule: rows of a disjunct with a choice in all that is nested in it. Each
+  // has a price; what is nested may be bought off.
+  waysToHold(clause) {
     return this.model.clauses[clause].disjuncts.flatMap((disjunct) => this.termsIn(disjunct));
   }
 
-  termsIn({ rows, nested }) {
-    const choices = nested.filter((inner) => this.applies[inner]).map((inner) => this.termsOf(inner));
-    return product([[rows], ...choices]).map((parts) => parts.flat());
+  termsIn({ rows, nested, price }) {
+    const choices = nested.filter((inner) => this.applies[inner]).map((inner) => {
+      const broken = Object.assign([], { price: this.priceOf(inner) });
+      return [...this.waysToHold(inner), ...(broken.price < Infinity ? [broken] : [])];
+    });
+    const own = Object.assign([...rows], { price: this.price(price) });
+    return product([[own], ...choices]).map((parts) =>
+      Object.assign(parts.flat(), { price: parts.reduce((sum, part) => sum + part.price, 0) }));
+  }
+
+  // What each active rule pays at a point: its cheapest way to hold there, or to be broken.
+  pays(y, tolerance = TOLERANCE) {
+    return this.active.map((on, r) => {
+      const held = this.terms[r].filter((term) => this.least([term], y) <= tolerance);
+      return on ? Math.min(this.prices[r], ...held.map((term) => term.price)) : 0;
+    });
   }
 
   residual(index, y) {
@@ -92,8 +115,9 @@ class RulesAt {
     return this.active.flatMap((on, r) => (on && this.violation(r, y) > TOLERANCE ? [r] : []));
   }
 
+  // Whether all that has to hold does: a rule with a price need not.
   satisfied(y) {
-    return this.globalViolation(y) <= TOLERANCE && this.broken(y).length === 0;
+    return this.globalViolation(y) <= TOLERANCE && this.broken(y).every((r) => this.prices[r] < Infinity);
   }
 
   // Clusters of active rules: the merged ones together, every other one by itself.

@@ -10,6 +10,7 @@
 | `chain`, `activation` | `gdpnet.convexify`: all of them on a clone |
 | `adapter` | the chain's program as parametric sparse matrices |
 | `rebuild` | a Pyomo model of rules that were loaded from a file |
+| `prices` | what rules and disjuncts cost |
 | `provenance`, `walk` | where things came from; how a model is walked through |
 """
 

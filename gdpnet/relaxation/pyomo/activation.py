@@ -13,7 +13,7 @@ from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.rules import called_condition
-from gdpnet.relaxation.pyomo import walk
+from gdpnet.relaxation.pyomo import prices, walk
 from gdpnet.relaxation.pyomo.provenance import note_copy
 from gdpnet.rules.associations import representative
 
@@ -65,7 +65,8 @@ def as_rules(model: Any) -> dict[str, DisjunctionData]:
     """Turn constraints that have a condition into rules of one disjunct.
 
     That is what they are: convexified by themselves, or merged with other rules, unlike
-    constraints that hold always. Those inside a disjunct stay rows of it.
+    constraints that hold always. Those inside a disjunct stay rows of it, unless they have a price:
+    then they are a rule that is nested there.
 
     Args:
         model: changed in place, after what does not apply was switched off.
@@ -73,21 +74,38 @@ def as_rules(model: Any) -> dict[str, DisjunctionData]:
     Returns:
         The rules, by the name of the constraint.
     """
-    outside = [c for c in conditional_constraints(model).values() if c.active]
-    if not outside:
-        return {}
-    model._gdpnet_conditional = Disjunction(pyo.Any)
+    given = prices.entries(model)
+    every = _conditional_constraints(model)
     rules = {}
-    for constraint in outside:
-        model._gdpnet_conditional[constraint.name] = [[constraint.expr]]
-        rules[constraint.name] = rule = model._gdpnet_conditional[constraint.name]
+    for constraint in every.values():
+        within, price = walk.enclosing_disjunct(constraint), given.of(constraint)
+        if within is not None and price is None:
+            continue
+        block = model if within is None else within
+        if block.component(_RULES) is None:
+            block.add_component(_RULES, Disjunction(pyo.Any))
+        block.component(_RULES)[constraint.name] = [[constraint.expr]]
+        rule = block.component(_RULES)[constraint.name]
         note_copy(rule.disjuncts[0].constraint[1], constraint)
+        if price is not None:
+            prices.buy_off(rule, price, constraint)
         constraint.deactivate()
+        if within is None:
+            rules[constraint.name] = rule
     return rules
+
+
+_RULES = "_gdpnet_conditional"
 
 
 def conditional_constraints(model: Any) -> dict[str, Any]:
     """Constraints that have a condition, and stand in no disjunct, by name."""
+    every = _conditional_constraints(model)
+    return {name: c for name, c in every.items() if walk.enclosing_disjunct(c) is None}
+
+
+def _conditional_constraints(model: Any) -> dict[str, Any]:
+    """Active constraints that have a condition, by name."""
     found: dict[str, Any] = {}
     for component, _ in _conditions(model):
         members: list[Any] = []
@@ -97,7 +115,7 @@ def conditional_constraints(model: Any) -> dict[str, Any]:
             blocks = component.values() if component.is_indexed() else [component]
             members = [c for block in blocks if block.active for c in walk.constraints(block)]
         for constraint in members:
-            if constraint.active and walk.enclosing_disjunct(constraint) is None:
+            if constraint.active:
                 found[constraint.name] = constraint
     return found
 

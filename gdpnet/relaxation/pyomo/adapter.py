@@ -57,7 +57,7 @@ class Matrices:
         variables: what each column is.
         lower, upper: bounds that are numbers, `n`; others are rows.
         rows: with names of the constraints (or variables) they came from.
-        cost: of each column, `n`.
+        cost: of each column.
         params: Params that the atoms name.
         lp: the model that the Params belong to.
         cones: rows that are in cones; none where the program is linear.
@@ -67,7 +67,7 @@ class Matrices:
     lower: np.ndarray
     upper: np.ndarray
     rows: tuple[Row, ...]
-    cost: np.ndarray
+    cost: tuple[Coefficient, ...]
     params: tuple[Any, ...]
     lp: Any
     cones: tuple[ConicRows, ...] = ()
@@ -105,6 +105,10 @@ class Matrices:
         number = _evaluator(values)
         entries = np.array([number(a) for *_, a in self._entries])
         return entries, np.array([number(row.bound) for row in self._every])
+
+    def costs(self, values: np.ndarray) -> np.ndarray:
+        """Cost of each column for values of the Params, `n`; prices may depend on them."""
+        return np.array([_evaluator(values)(cost) for cost in self.cost])
 
     def values(self) -> np.ndarray:
         """Values that the Params have now, in the order of `params`."""
@@ -211,7 +215,7 @@ class _Reading:
             lower=ends[:, 0],
             upper=ends[:, 1],
             rows=tuple(rows),
-            cost=np.array([cost.columns.get(j, Coefficient()).number for j in columns]),
+            cost=tuple(cost.columns.get(j, Coefficient()) for j in columns),
             params=tuple(self.reader.constants),
             lp=self.lp,
             cones=tuple(cones),
@@ -302,6 +306,8 @@ class _Reading:
 
     def _disjunct(self, disjunct: Any) -> str:
         name, _ = self.rules[id(disjunct)]
+        if of(disjunct).breaks:
+            return f"{name} is broken"
         conditional = disjunct.parent_component().local_name.startswith("_gdpnet_conditional")
         return name if conditional else str(disjunct.name)
 

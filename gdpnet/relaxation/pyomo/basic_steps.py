@@ -15,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
 
 from gdpnet.errors import ConflictError, RuleError
-from gdpnet.relaxation.pyomo import walk
+from gdpnet.relaxation.pyomo import prices, walk
 from gdpnet.relaxation.pyomo.alternatives import Alternative, alternatives, products
 from gdpnet.relaxation.pyomo.feasibility import ConstraintCheck
 from gdpnet.relaxation.pyomo.propositions import Propositions
@@ -73,6 +73,8 @@ class BasicSteps(Transformation):
     - The indicators of the sources have values after solving: each binary is linked to the sum of
       those of its products. `links=False` leaves these rows out, one for each source disjunct,
       where a linear program does not need them.
+    - Prices (the Suffix `rule_price`) add up: a product costs the sum of its sources, and a rule
+      that may be broken at a price has one more disjunct, without rows, that costs it.
     - The products refer to the Vars, Params and Expressions of the model, nothing is cloned. The
       sources are deactivated, not deleted, and rows of products are named after their sources.
 
@@ -171,6 +173,7 @@ class BasicSteps(Transformation):
         clusters = _clusters(config.clusters, config.targets, instance)
         if not clusters:
             return
+        prices.note(instance.model(), [d for cluster in clusters for d in cluster.disjunctions])
         ranges = param_ranges(config.input_bounds, instance)
         logic = Propositions(instance.model())
         reader = SymbolicReader()
@@ -247,6 +250,7 @@ class BasicSteps(Transformation):
             self._decide(product, cluster, chosen, needed)
             sources = tuple(d for option in chosen for d in option.disjuncts)
             of(product).sources = sources
+            of(product).price = prices.total(sources)
             for source in sources:
                 of(source).products.append(product)
             made.append(product)

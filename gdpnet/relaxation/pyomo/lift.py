@@ -14,7 +14,7 @@ from pyomo.core.base.var import VarData
 from pyomo.core.util import target_list
 
 from gdpnet.errors import InputError, RuleError
-from gdpnet.relaxation.pyomo import components, walk
+from gdpnet.relaxation.pyomo import components, prices, walk
 from gdpnet.relaxation.pyomo.provenance import get_copies, get_src_constraint, note_copy
 from gdpnet.rules.functions import maximum, minimum
 
@@ -37,11 +37,15 @@ class LiftProjection(Transformation):
     Disjunction gets what hangs together with its own variables; outputs and constraints that hang
     together with no Disjunction stay outside, as plain rows.
 
+    Prices of disjuncts (the Suffix `rule_price`) are minimised with the distance, each times the
+    binary of its disjunct. A Disjunction with a price gets one more disjunct, which holds nothing
+    but what every disjunct does, and costs it.
+
     It adds to the model:
         gdpnet_y: References to the outputs, in order.
         gdpnet_yhat: the prediction, mutable Params. Set them to anything, any time.
         gdpnet_eta: Vars, the distance in each output; with `norm="l2"` its square.
-        gdpnet_distance: the Objective.
+        gdpnet_distance: the Objective, with prices where there are any.
 
     The bounds of eta come from the box of the outputs. They are valid because rows see the
     prediction clipped to that box; what clipping takes away is a constant of the objective. With
@@ -116,6 +120,7 @@ class LiftProjection(Transformation):
                 )
         disjunctions = walk.disjunctions_of(config.targets, instance, "targets")
         constraints = walk.constraints(instance)
+        prices.note(instance.model(), disjunctions)
 
         instance.gdpnet_y = pyo.Reference(dict(enumerate(outputs)))
         instance.gdpnet_yhat = pyo.Param(
@@ -127,7 +132,8 @@ class LiftProjection(Transformation):
         for j, output in enumerate([] if square else outputs):
             if output.lower is not None and output.upper is not None:
                 instance.gdpnet_eta[j].setub(output.upper - output.lower)
-        _add_objective(instance, [w * w for w in weights] if square else weights, lost)
+        paid = list(prices.paid(disjunctions))
+        _add_objective(instance, [w * w for w in weights] if square else weights, lost, paid)
 
         pairs = [(y, seen[j], instance.gdpnet_eta[j]) for j, y in enumerate(outputs)]
         self._write = _write_squares if square else _write_epigraph
@@ -228,14 +234,14 @@ def _prediction(instance: Any, outputs: list[VarData], clip: bool) -> tuple[list
     return seen, [abs(value - inside) for value, inside in zip(raw, seen, strict=True)]
 
 
-def _add_objective(instance: Any, weights: list[float], lost: list[Any]) -> None:
+def _add_objective(instance: Any, weights: list[float], lost: list[Any], paid: list[Any]) -> None:
     for objective in instance.component_data_objects(pyo.Objective, active=True):
         logger.info("Objective '%s' is deactivated: the distance to the prediction is minimised.",
                     objective.name)  # fmt: skip
         objective.deactivate()
     terms = zip(weights, instance.gdpnet_eta.values(), lost, strict=True)
     instance.gdpnet_distance = pyo.Objective(
-        expr=pyo.quicksum(w * eta + w * away for w, eta, away in terms)
+        expr=pyo.quicksum([*(w * eta + w * away for w, eta, away in terms), *paid])
     )
 
 

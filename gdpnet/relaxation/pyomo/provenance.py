@@ -24,9 +24,11 @@ class Provenance(AutoSlots.Mixin):
         copies: of a block whose constraints were copied elsewhere: the copies of each.
         cones: kind, members and exponent of constraints written here that are cones.
         heads: source of each Var written here that bounds a convex function.
+        price: of a disjunct, what choosing it costs; None where nobody has looked yet.
+        breaks: of a disjunct, whether choosing it breaks its rule.
     """
 
-    __slots__ = ("cones", "copies", "heads", "products", "rows", "sources")
+    __slots__ = ("breaks", "cones", "copies", "heads", "price", "products", "rows", "sources")
 
     def __init__(self) -> None:
         self.sources: tuple[Any, ...] = ()
@@ -35,6 +37,8 @@ class Provenance(AutoSlots.Mixin):
         self.copies = ComponentMap()
         self.cones = ComponentMap()
         self.heads = ComponentMap()
+        self.price: Any = None
+        self.breaks = False
 
 
 pyo.Block.register_private_data_initializer(Provenance, scope="gdpnet")

@@ -15,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from gdpnet.ir.data import Clause, Condition, Curve, Kind, Role, Row, RuleData, Shape
 from gdpnet.ir.linear import Coefficient
-from gdpnet.ir.rules import Rules, called_condition, refuse_priced
+from gdpnet.ir.rules import Rules, called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
 
 
@@ -24,8 +24,8 @@ def pyomo_model(rules: Rules) -> Any:
 
     It has the names of the model the rules were read from: Vars, mutable Params for the inputs (at
     0, or the nearest value within their bounds), Constraints, Disjuncts and Disjunctions,
-    LogicalConstraints, and the Suffix `active_when`. Mutable Params that were no inputs are the
-    numbers they were when read.
+    LogicalConstraints, and the Suffixes `active_when`, `rule_price` and `rule_importance`. Mutable
+    Params that were no inputs are the numbers they were when read.
 
     Args:
         rules: also such as were loaded from a file.
@@ -53,7 +53,6 @@ def pyomo_model(rules: Rules) -> Any:
 
 class _Builder:
     def __init__(self, data: RuleData) -> None:
-        refuse_priced(data, "gdpnet.convexify")
         self.data = data
         self.model = pyo.ConcreteModel()
         self.inputs = [
@@ -64,13 +63,15 @@ class _Builder:
         self._made: dict[int, Any] = {}
         self._variables: dict[int, Any] = {}
         self._conditions: list[tuple[Any, tuple[int, ...]]] = []
+        self._prices: list[tuple[Any, Coefficient]] = []
+        self._importances: list[tuple[Any, float]] = []
         self.rules = {k: c for k, c in enumerate(data.clauses) if not c.logic}
-        self.positions = {rule.clause: rule.positions for rule in data.rules}
+        self.of_clause = {rule.clause: rule for rule in data.rules}
         self.indicators = {
             literal - 1
             for clause in self.rules.values()
             if clause.kind is Kind.DISJUNCTION
-            for literal in clause.literals
+            for literal in clause.disjuncts
         }
         self.linked = self._linked_binaries()
         for k in range(data.outputs):
@@ -80,7 +81,7 @@ class _Builder:
         for clause in data.clauses:
             if clause.logic and clause.kind is not Kind.XOR:
                 self._logic(clause)
-        self._suffix()
+        self._suffixes()
 
     def _fill(self, disjunct: Any, rows: Iterable[int], rules: Iterable[int]) -> None:
         """Constraints and rules of the model or of a disjunct, in the order they were read.
@@ -262,19 +263,36 @@ class _Builder:
             for group in self._constraint_rows(rows):
                 constraint = self._constraint(group, within)
                 self._conditions.append((constraint, clause.conditions))
+                self._numbers(k, constraint)
             return
-        disjuncts = [self._disjunct(literal - 1) for literal in clause.literals]
-        positions = self.positions.get(k, tuple(range(len(disjuncts))))
+        disjuncts = [self._disjunct(literal - 1) for literal in clause.disjuncts]
+        positions = tuple(range(len(disjuncts)))
+        if k in self.of_clause:
+            positions = self.of_clause[k].positions[: len(disjuncts)]
         placed = dict(zip(positions, disjuncts, strict=True))
         terms = [placed.get(p) or self._placeholder() for p in range(max(positions) + 1)]
         rule = self._new(clause.name, Disjunction, within, expr=terms)
         rule.xor = clause.xor
         if clause.conditions:
             self._conditions.append((rule, clause.conditions))
-        for literal, disjunct in zip(clause.literals, disjuncts, strict=True):
+        self._numbers(k, rule)
+        for literal, disjunct in zip(clause.disjuncts, disjuncts, strict=True):
             boolean = literal - 1
+            self._price(disjunct, self.data.booleans[boolean].price)
             nested = self.data.guarded.get(boolean, ())
             self._fill(disjunct, self.data.booleans[boolean].true_rows, nested)
+
+    def _numbers(self, k: int, rule: Any) -> None:
+        """Price and importance of a rule."""
+        breaking = self.data.clauses[k].breaking
+        if breaking >= 0:
+            self._prices.append((rule, self.data.booleans[breaking].price))
+        if k in self.of_clause and self.of_clause[k].importance != 1.0:
+            self._importances.append((rule, self.of_clause[k].importance))
+
+    def _price(self, disjunct: Any, price: Coefficient) -> None:
+        if not price.is_zero:
+            self._prices.append((disjunct, price))
 
     def _placeholder(self) -> Any:
         """Stands where a disjunct was deactivated, so that the others keep their positions."""
@@ -316,13 +334,22 @@ class _Builder:
         if clause.conditions:
             self._conditions.append((constraint, clause.conditions))
 
-    def _suffix(self) -> None:
-        if not self._conditions:
-            return
-        self.model.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
-        for component, indices in self._conditions:
-            conditions = [self.data.conditions[k] for k in indices]
-            self.model.active_when[component] = self._all(conditions)
+    def _suffixes(self) -> None:
+        conditions = [
+            (component, self._all([self.data.conditions[k] for k in indices]))
+            for component, indices in self._conditions
+        ]
+        prices = [(component, self._written(price)) for component, price in self._prices]
+        for name, entries in (
+            ("active_when", conditions),
+            ("rule_price", prices),
+            ("rule_importance", self._importances),
+        ):
+            if entries:
+                suffix = pyo.Suffix(direction=pyo.Suffix.LOCAL)
+                self.model.add_component(name, suffix)
+                for component, value in entries:
+                    suffix[component] = value
 
     def _all(self, conditions: list[Condition]) -> Any:
         if all(c.tree is not None for c in conditions):

@@ -4,6 +4,5 @@
 |---|---|
 | `backend` | `Conic`: which samples get which program, and whether their points satisfy the rules |
 | `written`, `data` | programs kept in Clarabel, and batches of them |
-| `chosen` | the projection onto the disjuncts that a point satisfies |
 | `jacobian`, `linearisation` | derivatives of the programs' points, and of a batch |
 """

@@ -18,6 +18,7 @@ import numpy as np
 
 from gdpnet import core
 from gdpnet.ir.instance import Instance
+from gdpnet.ir.semantics import enforced
 from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import clarabel
@@ -35,12 +36,12 @@ from gdpnet.solve.base import (
     Request,
     Settings,
 )
-from gdpnet.solve.conic.chosen import chosen_rows, project_onto_rows
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.conic.written import ConicSolved, Programs
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.backend import RelaxedBatch
+from gdpnet.solve.extended.rows_alone import chosen_rows, project_onto_rows
 from gdpnet.solve.milp.backend import integer_outputs, whole_outputs
 from gdpnet.solve.status import Status
 
@@ -66,7 +67,11 @@ class Conic(Backend):
     """
 
     capabilities = Capabilities(
-        norms=frozenset({"l1", "l2"}), relaxations=True, linearisation=True, convex=True
+        norms=frozenset({"l1", "l2"}),
+        relaxations=True,
+        linearisation=True,
+        convex=True,
+        prices=True,
     )
     name = "clarabel"
     description = "written out as a conic program, solved by Clarabel"
@@ -82,7 +87,7 @@ class Conic(Backend):
         batch = ConicBatch(request, layouts, instance, self.name)
         usable = np.flatnonzero(~request.invalid)
         least = request.settings.tolerance * request.rules.cache[smallest_row]
-        open_ = usable[~batch.judge(usable, least)]
+        open_ = usable[~batch.accept(usable, least)]
         batch.plan(open_, request.settings.plan)
         batch.solve(open_)
         if request.settings.adaptive:
@@ -97,7 +102,9 @@ class ConicBatch(RelaxedBatch):
         super().__init__(request, layouts, instance, name)
         self.request = request
         self.jacobian = None
-        self.derivative = ConicLinearisation(request, layouts, self.number, instance, self.start)
+        self.derivative = ConicLinearisation(
+            request, layouts, self.number, self.instance, self.start
+        )
         self.answer = self.answer.replace(
             linearisation=self.derivative, solvers=("none", name, "exact")
         )
@@ -112,13 +119,14 @@ class ConicBatch(RelaxedBatch):
         y = self.start[samples]
         numbers = self.number[samples]
         first, which = distinct(numbers)
-        carried: dict[int, tuple[int, ...]] = {}
+        carried: dict[int, frozenset[int]] = {}
         for k, number in enumerate(numbers[first].tolist()):
             if self.layouts.contradictory[number]:
                 continue
             own = np.flatnonzero(which == k)
             written = self.rules.cache[Programs].of(number, self.settings.norm)
-            program, data = written.program, self.derivative.data(written.program, samples[own])
+            program = written.program
+            data = self.derivative.data(program, number, samples[own])
             found = written.solve(data)
             outcome[own], value[own] = found.outcome, found.value + data.elsewhere(program)
             y[np.ix_(own, program.which)] = found.points[:, program.outputs]
@@ -136,15 +144,19 @@ class ConicBatch(RelaxedBatch):
         answer.value[samples] = np.where(solved, np.maximum(value, 0.0), np.inf)
         answer.status[samples] = Status.RELAXED
         whole = np.array([s for s in samples[solved].tolist() if s in carried], dtype=np.int64)
-        self._polish(whole, [carried[s] for s in whole.tolist()])
+        self._polish_carried(whole, [carried[s] for s in whole.tolist()])
         rest = samples[solved & (answer.status[samples] == Status.RELAXED)]
         answer.status[rest] = Status.PROJECTED
         held = rest[self.judge(rest, TOLERANCES.satisfied)]
-        self._polish(held, self._held_rows(held))
+        paid = np.zeros(len(held)) if self.pays is None else self.pays.choose(answer, held)
+        self._polish(held, self._held_rows(held), paid)
         answer.status[samples[~solved]], answer.value[samples[~solved]] = Status.UNSOLVED, 0.0
         merged = [self._merged(number) for number in numbers.tolist()]
         relaxed = answer.status[samples] == Status.RELAXED
         self._left_to_exact(samples[~solved | (relaxed & merged)])
+        if self.pays is not None:
+            self.pays.choose(answer, samples[answer.status[samples] == Status.RELAXED])
+            self.pays.note_satisfied(answer, samples)
 
     def _take_copies(
         self, number: int, program: RelaxationProgram, found: ConicSolved, own: Array, y: Array
@@ -164,8 +176,8 @@ class ConicBatch(RelaxedBatch):
 
     def _carried(
         self, number: int, found: ConicSolved, samples: Array
-    ) -> dict[int, tuple[int, ...]]:
-        """Rows of products that decide their blocks, by sample, where all blocks are decided.
+    ) -> dict[int, frozenset[int]]:
+        """Literals of products that decide their blocks, by sample, where all are decided.
 
         A product decides where it has all the weight, or stands in the only block of its part.
         """
@@ -179,25 +191,47 @@ class ConicBatch(RelaxedBatch):
                 if len(part.blocks) > 1:
                     decided = decided & (weight.max(1) > _WHOLE)
                 at += len(block.products)
-        count = len(self.rules.data.rows)  # behind these stand rows that relaxations add
-        rows = {}
-        for s in np.flatnonzero(decided).tolist():
-            own = {i for b, k in taken for i in b.products[int(k[s])].rows if i < count}
-            rows[int(samples[s])] = tuple(sorted(own))
-        return rows
+        count = len(self.rules.data.booleans)  # behind these stand values of whole numbers
+        return {
+            int(samples[s]): frozenset(
+                n for b, k in taken for n in b.products[int(k[s])].literals if abs(n) <= count
+            )
+            for s in np.flatnonzero(decided).tolist()
+        }
 
-    def _polish(self, samples: Array, rows: list[tuple[int, ...]]) -> None:
+    def _polish_carried(self, samples: Array, literals: list[frozenset[int]]) -> None:
+        """Find points again from what decides their blocks."""
+        data, paid = self.rules.data, np.zeros(len(samples))
+        rows = [tuple(sorted(set(enforced(data.booleans, chosen)))) for chosen in literals]
+        if self.pays is not None:
+            chosen = [[k + 1 in own for k in data.priced] for own in literals]
+            price = self.instance.price[samples]
+            paid = (price * np.array(chosen, dtype=bool).reshape(price.shape)).sum(1)
+        self._polish(samples, rows, paid)
+        for s, own in zip(samples.tolist(), literals, strict=True) if self.pays is not None else ():
+            if self.answer.status[s] == Status.PROJECTED:
+                self.answer.assignment[s] = 0
+                for n in own:
+                    self.answer.assignment[s, abs(n) - 1] = 1 if n > 0 else -1
+
+    def _polish(self, samples: Array, rows: list[tuple[int, ...]], paid: Array) -> None:
         """Find points again, from rows that hold there: to the last digits, with a derivative.
 
         What comes out is PROJECTED if it satisfies the rules and is as near as the program says;
         else the point stays as it is, RELAXED.
+
+        Args:
+            samples: of the batch.
+            rows: of each.
+            paid: the price of what each chooses, (samples,).
         """
         answer = self.answer
         if not len(samples):
             return
         for own, found in project_onto_rows(self.request.take(samples), rows):
             there = samples[own]
-            near = found.value <= answer.value[there] + _VALUE * np.maximum(1.0, found.value)
+            value = found.value + paid[own]
+            near = value <= answer.value[there] + _VALUE * np.maximum(1.0, value)
             good = found.answered & near
             answer.status[there] = Status.RELAXED
             before = answer.y[there]
@@ -205,17 +239,19 @@ class ConicBatch(RelaxedBatch):
             answer.status[there[good]] = Status.PROJECTED
             good[good] = self.judge(there[good], TOLERANCES.satisfied)
             answer.y[there[~good]] = before[~good]
-            self._accept(there[good], found, good)
+            if self.pays is not None:
+                self.pays.choose(answer, there[good])
+            self._accept(there[good], found, good, value[good])
 
     def _held_rows(self, samples: Array) -> list[tuple[int, ...]]:
         """Rows of the disjuncts that hold at points that satisfy the rules."""
         active, holds = self.instance.active, self.answer.assignment
         return [chosen_rows(self.rules, active[s], holds[s]) for s in samples.tolist()]
 
-    def _accept(self, samples: Array, found: Answer, good: Array) -> None:
+    def _accept(self, samples: Array, found: Answer, good: Array, value: Array) -> None:
         answer = self.answer
         answer.auxiliaries[samples] = found.auxiliaries[good]
-        answer.value[samples] = np.minimum(answer.value[samples], found.value[good])
+        answer.value[samples] = np.minimum(answer.value[samples], value)
         if found.linearisation is not None:
             self.derivative.add(samples, _Some(found.linearisation, good))
 

@@ -30,6 +30,7 @@ class ConicData(NamedTuple):
         yhat: predictions, `batch x d`.
         weights: of the outputs, `d`.
         norm: of the distance.
+        price: of the products, `batch x products`; None where none has one.
     """
 
     parameters: Array
@@ -37,6 +38,7 @@ class ConicData(NamedTuple):
     yhat: Array
     weights: Array
     norm: str = "l2"
+    price: Array | None = None
 
     def take(self, samples: Array) -> ConicData:
         """The programs of some samples."""
@@ -44,11 +46,15 @@ class ConicData(NamedTuple):
             parameters=self.parameters[samples],
             start=self.start[samples],
             yhat=self.yhat[samples],
+            price=None if self.price is None else self.price[samples],
         )
 
     def cost(self, program: SparseProgram) -> Array:
         """Costs of the columns, `batch x n`."""
         cost = np.zeros((len(self.yhat), len(program.lower)))
+        if self.price is not None:
+            columns = np.array(program.weights, dtype=np.int64)
+            cost[:, columns[columns >= 0]] = self.price[:, columns >= 0]
         if self.norm == "l1":
             cost[:, program.distances] = self.weights[program.which]
             return cost

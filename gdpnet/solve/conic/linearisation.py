@@ -34,13 +34,14 @@ class ConicLinearisation(Linearisation):
         self.known: Array = np.zeros(len(request.yhat), dtype=bool)
         self.groups: list[tuple[Array, Linearisation]] = []
 
-    def data(self, program: RelaxationProgram, samples: Array) -> ConicData:
+    def data(self, program: RelaxationProgram, number: int, samples: Array) -> ConicData:
         """The programs of samples that have the same layout."""
         some, start = self.instance.take(samples), self.start[samples]
         return ConicData(
             program.parameters(some.bound, some.varying, start),
             *(start, self.request.yhat[samples], self.request.settings.weights),
             program.norm,
+            self.layouts.prices(number, some.price) if some.price.shape[1] else None,
         )
 
     def add(self, samples: Array, own: Linearisation) -> None:

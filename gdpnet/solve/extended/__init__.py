@@ -7,5 +7,7 @@
 | `engine`, `tables` | gdpnet's own simplex: batches and threads, layouts as flat arrays |
 | `written_out` | programs kept in HiGHS or Gurobi |
 | `judge` | which rules hold at a point |
+| `rows_alone` | the projection onto the disjuncts that a point satisfies |
+| `pays`, `cheapest` | rules with prices: what a point pays, and whether that is the least |
 | `jacobian`, `written_jacobian` | derivatives from the final bases |
 """

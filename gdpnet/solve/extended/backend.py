@@ -29,6 +29,7 @@ from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request
 from gdpnet.solve.extended.adaptive import take_basic_steps
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.extended.judge import judge
+from gdpnet.solve.extended.pays import Pays
 from gdpnet.solve.extended.written_out import WrittenOut
 from gdpnet.solve.milp.backend import MILP, finish, integer_outputs, whole_outputs
 from gdpnet.solve.status import Status
@@ -67,7 +68,7 @@ class Extended(Backend):
         ['extended', 'highs']
     """
 
-    capabilities = Capabilities(relaxations=True, linearisation=True, nearest=True)
+    capabilities = Capabilities(relaxations=True, linearisation=True, nearest=True, prices=True)
 
     def __init__(self, solver: str = _OWN) -> None:
         check_choice("Extended: solver", solver, (_OWN, *SOLVERS))
@@ -97,7 +98,7 @@ class Extended(Backend):
         instance = request.evaluate(layouts.ready.rules)
         batch = RelaxedBatch(request, layouts, instance, self.name, self.solver)
         usable = np.flatnonzero(~request.invalid)
-        accepted = batch.judge(usable, settings.tolerance * rules.cache[smallest_row])
+        accepted = batch.accept(usable, settings.tolerance * rules.cache[smallest_row])
         batch.plan(usable[~accepted], settings.plan)
         batch.solve(usable[~accepted])
         if settings.adaptive:
@@ -129,12 +130,14 @@ class RelaxedBatch:
     ) -> None:
         rules, yhat, settings = request.rules, request.yhat, request.settings
         self.rules, self.layouts, self.x, self.settings = rules, layouts, request.x, settings
+        instance = instance._replace(price=instance.price / settings.price_unit)
         self.instance, self.adaptive = instance, settings.adaptive
         self.name, self.solver = name, solver
         active = instance.active[:, rules.cache[_rule_clauses]]
         self.violation = np.zeros(active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
+        self.yhat, self.pays = yhat, Pays.of(request, instance)
         lower, upper = layouts.box(instance.bound)
         self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ settings.weights
@@ -188,6 +191,8 @@ class RelaxedBatch:
         answer.value[samples] = np.where(solved, value + self.outside[samples], np.inf)
         answer.status[samples] = _STATUS[outcome]
         self.judge(samples[solved], TOLERANCES.satisfied)
+        if self.pays is not None:
+            self.pays.judge(answer, samples[solved])
 
     def _finished_by(self, solver: str, samples: Array) -> None:
         name = self.name if solver == _OWN else solver
@@ -220,11 +225,13 @@ class RelaxedBatch:
         found = self._engine.solve(
             *(self.instance.take(samples), self.start[samples], self.settings.weights),
             *(which, [self.layouts.listed[k] for k in used.tolist()]),
-            *(self.settings.threads, self.settings.linearise),
+            threads=self.settings.threads,
+            detailed=self.settings.linearise,
+            price=self._prices(samples),
         )
         if self.jacobian is not None:
             self.jacobian.groups.append((samples, found))
-        for k, number in enumerate(used.tolist()) if self.adaptive else ():
+        for k, number in enumerate(used.tolist()):
             own = np.flatnonzero(which == k)
             self._note_weights(samples[own], number, found.weight[own])
         # Derivatives go by the outcomes that were found: those of a second solver are its own.
@@ -236,8 +243,21 @@ class RelaxedBatch:
             y[failed], value[failed], outcome[failed] = again
         return y, value, outcome
 
+    def _prices(self, samples: Array) -> Array | None:
+        """What the products of each sample's layout cost, `samples x products`."""
+        if not self.rules.data.priced:
+            return None
+        numbers, price = self.number[samples], self.instance.price[samples]
+        found = {k: self.layouts.prices(k, price[numbers == k]) for k in np.unique(numbers)}
+        every = np.zeros((len(samples), max(part.shape[1] for part in found.values())))
+        for k, part in found.items():
+            every[numbers == k, : part.shape[1]] = part
+        return every
+
     def _note_weights(self, samples: Array, number: int, weight: Array) -> None:
         """Remember which rules stand in a block none of whose products has all the weight."""
+        if self.pays is not None:
+            self.pays.note(samples, self.layouts.listed[number], weight)
         if not self.adaptive:
             return
         self.fractional[samples] = False
@@ -261,7 +281,8 @@ class RelaxedBatch:
             model = cache[number, solver, compact]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            found = model.solve(parameters, self.settings.weights, self.settings.linearise)
+            price = self.layouts.prices(number, some.price) if self.rules.data.priced else None
+            found = model.solve(parameters, self.settings.weights, price, self.settings.linearise)
             value[own], outcome[own] = found.value, found.outcome
             self._note_weights(samples[own], number, found.weight)
             if self.jacobian is not None and found.jacobian is not None:
@@ -285,12 +306,20 @@ class RelaxedBatch:
             self.rules, self.x, self.instance, self.answer, samples, tol, violation=self.violation
         )
 
+    def accept(self, samples: Array, tol: float) -> Array:
+        """Which predictions satisfy the rules and pay nothing; notes as `judge` does."""
+        held = self.judge(samples, tol)
+        if self.pays is not None:
+            held[held] = self.pays.choose(self.answer, samples[held]) == 0.0
+        return held
+
     def broken(self, samples: Array) -> Array:
-        """Which rules samples break, bool `samples x rules`."""
+        """Which rules that have to hold samples break, bool `samples x rules`."""
         if self.rules.is_plain:
             return self.violation[samples] > TOLERANCES.satisfied
         batch = Batch.of_arrays(self.x[samples], self.answer.y[samples])
-        return (existence.measure(self.rules, batch)[0] > TOLERANCES.satisfied).numpy()
+        broken = existence.measure(self.rules, batch)[0] > TOLERANCES.satisfied
+        return (broken & self.rules.satisfaction.hard).numpy()
 
 
 def _rule_clauses(rules: Rules) -> Array:

@@ -33,6 +33,7 @@ class ExtendedProblem(NamedTuple):
         varying: coefficients that depend on x, (B, k, n).
         start: predictions within the bounds, (B, d).
         weights: (d,).
+        price: of the products of the sample's layout, (B, products), or (B, 0) where none has one.
     """
 
     layout: Array
@@ -40,6 +41,7 @@ class ExtendedProblem(NamedTuple):
     varying: Array
     start: Array
     weights: Array
+    price: Array
 
 
 class Basis(NamedTuple):
@@ -151,6 +153,7 @@ class ExtendedEngine:
         threads: int | None = None,
         detailed: bool = False,
         tolerance: float = TOLERANCES.satisfied,
+        price: Array | None = None,
     ) -> ExtendedSolved:
         """Optimal vertices of a batch.
 
@@ -163,6 +166,8 @@ class ExtendedEngine:
             threads: or None to choose.
             detailed: report the final bases.
             tolerance: y satisfies a row if it does within this, as in `RuleModel.satisfied`.
+            price: of the products of the sample's layout, at least as many as there are, (B, ...);
+                None where none has one.
         """
         number, compiled = self._compile(layouts)
         size = len(start)
@@ -178,7 +183,11 @@ class ExtendedEngine:
         basis = _new_basis(size, compiled.size) if detailed else _NO_BASIS
         problem = ExtendedProblem(
             np.array(number, dtype=np.int64)[layout_of_sample],
-            *map(np.ascontiguousarray, (instance.bound, instance.varying, start, weights)),
+            np.ascontiguousarray(instance.bound),
+            np.ascontiguousarray(instance.varying),
+            np.ascontiguousarray(start),
+            np.ascontiguousarray(weights),
+            np.zeros((size, 0)) if price is None else np.ascontiguousarray(price[:, :products]),
         )
         compiled.native.solve(
             *(*problem, tolerance, 1 if size <= FEW else workers_of(threads), threads is not None),

@@ -51,12 +51,19 @@ class WrittenOut:
         self._idle: list[_InPlace] = []
         self._lock = threading.Lock()
 
-    def solve(self, parameters: Array, weights: Array, detailed: bool = False) -> WrittenSolved:
+    def solve(
+        self,
+        parameters: Array,
+        weights: Array,
+        price: Array | None = None,
+        detailed: bool = False,
+    ) -> WrittenSolved:
         """Solve for a batch; several threads may call it, each works on a model of its own.
 
         Args:
             parameters: what samples differ in, `batch x parameters`.
             weights: of the outputs, `d`.
+            price: of the products, `batch x products`; None where none has one.
             detailed: keep the final bases, for derivatives.
         """
         moving = self.program.moving_values(parameters)
@@ -72,16 +79,20 @@ class WrittenOut:
         with self._lock:
             model = self._idle.pop() if self._idle else None
         model = model or _InPlace(self.program, self.solver)
-        model.price(cost)
+        model.weigh(cost)
         for s in range(len(moving)):
+            if price is not None:
+                model.price(columns[free], price[s, free])
             point, outcome[s] = model.solve(moving[s])
             if detailed:
                 found = None if point is None else WrittenVertex(point, *model.kept.basis())
                 vertices.append(found)
             if point is not None:
                 points[s] = point
-                value[s] = point[self.program.distances] @ cost
                 share[s, free] = point[columns[free]]
+                value[s] = point[self.program.distances] @ cost
+                if price is not None:
+                    value[s] += share[s] @ price[s]
         with self._lock:
             self._idle.append(model)
         y = self.program.outputs_at(points, parameters)
@@ -106,12 +117,19 @@ class _InPlace:
         self._moving_unit = unit[row]
         self._now = np.full(len(row), np.nan)
         self._cost: Array | None = None
+        self._price: Array | None = None
 
-    def price(self, cost: Array) -> None:
+    def weigh(self, cost: Array) -> None:
         """Set the cost of the distances."""
         if self._cost is None or not np.array_equal(cost, self._cost):
             self._cost = cost
             self.kept.set_cost(self.program.distances, cost)
+
+    def price(self, columns: Array, price: Array) -> None:
+        """Set what the weights of the products cost."""
+        if self._price is None or not np.array_equal(price, self._price):
+            self._price = price
+            self.kept.set_cost(columns, price)
 
     def solve(self, values: Array) -> tuple[Array | None, int]:
         """Change what differs from the last sample, and solve again from its basis."""

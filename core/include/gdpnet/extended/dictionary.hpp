@@ -73,7 +73,7 @@ struct SparseRows {
 
 struct Dictionary {
     Index n = 0;       // columns
-    Index outputs = 0; // columns that have a kink and a weight: the first
+    Index outputs = 0; // columns that may have a kink and a weight: the first
     Index basics = 0;  // lines of the tableau
     Index age = 0;     // pivots since the last refactorisation
 
@@ -110,6 +110,9 @@ struct Dictionary {
 
     // Makes room for more columns, which rest at 0 and cost nothing.
     void widen(Index columns);
+
+    // Lets a column that rests at 0, its lower bound, cost something; columns before it may have no other.
+    void charge(Index column, double cost);
 
     // Adds a row to the program: as a bound if it has one entry. False on contradiction.
     bool enforce(const SparseRows& rows, Index row);

@@ -15,9 +15,10 @@ struct Batch {
     Tensor<const double> varying;  // coefficients that depend on x, (B, k, n)
     Matrix<const double> start;    // predictions within the bounds, (B, d)
     Vector<const double> weights;  // (d,), of all samples
+    Matrix<const double> price;    // of the products of the sample's layout, (B, products), (B, 0) where all are 0
 
     Index size() const { return Index(layout.size()); }
-    Sample operator[](Index s) const { return {start[s], weights, bound[s], varying[s]}; }
+    Sample operator[](Index s) const { return {start[s], weights, bound[s], varying[s], price[s]}; }
 };
 
 // What was found.

@@ -8,6 +8,10 @@
 // written, and of the blocks whose products all miss the point the farthest is added, until none is
 // left: new columns cost nothing and new rows are at most violated, so the dual simplex goes on from
 // its last basis.
+//
+// Where products have prices, all this holds of what a block costs beyond the price of its cheapest product: the
+// optimum is at least the sum of those and the most that any block costs beyond its own, and a block that has the
+// point in a product of that price has nothing to add.
 #pragma once
 
 #include "gdpnet/extended/program.hpp"

@@ -5,12 +5,13 @@
 // products of a block are the same P and Q for every block. One product of each block, the reference,
 // is what the others leave of P, Q and of the weight 1: its columns and all equations vanish.
 //
-//     minimise  w (P + Q)
+//     minimise  w (P + Q) + sum_k (price_k - price of the reference) weight_k
 //     columns   P, Q, auxiliaries;  p, q, auxiliaries, weight  of every product but the references
 //     rows      a_i u_k <= weight_k slack_i,  bounds of u_k,  and of the references also the signs
 //
 // Auxiliaries are measured from their lower bounds, so they need no q. Without any row the point
-// is the prediction, with the references' weights 1; that is dual feasible.
+// is the prediction, with the references' weights 1; that is dual feasible, since the reference is the
+// cheapest product of its block. Prices are counted from there.
 #pragma once
 
 #include "gdpnet/extended/simplex.hpp"
@@ -31,6 +32,7 @@ struct Sample {
     Vector<const double> weights;  // (d,)
     Vector<const double> bound;    // right sides, (m,)
     Matrix<const double> varying;  // coefficients that depend on x, (k, n)
+    Vector<const double> price;    // of the layout's products, or none where all are 0
 };
 
 // Memory of one thread; nothing is allocated for a sample.
@@ -52,10 +54,12 @@ struct Workspace {
     // Products of the layout.
     std::vector<Small> first;                // first column of a product's copy
     std::vector<State> state;
+    std::vector<double> price;               // 0 where a sample has none
     // Blocks of the part.
     std::vector<Small> nearest;              // the nearest product, or the one that holds the point
     std::vector<Small> rank;                 // place in the program: from 1 on, 0 if it is left out
-    std::vector<double> distance;            // of its nearest point
+    std::vector<double> least;               // price of its cheapest product
+    std::vector<double> distance;            // of its nearest point, with what its product costs beyond that
     Table<double> points;                    // its nearest point
     Simplex simplex;
     Dictionary& dictionary = simplex.dictionary;
