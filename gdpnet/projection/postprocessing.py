@@ -38,11 +38,8 @@ def raise_conflict(request: Request, answer: Answer) -> None:
     message = (
         f"No output satisfies all active rules in {name_rows(torch.from_numpy(conflict))}. In row "
         f"{first} these contradict each other: {', '.join(named)}. on_conflict='pass' lets such "
-        "predictions through"
+        "predictions through, "
     )
-    if request.rules.data.curved:  # 'nearest' is refused for those
-        raise ConflictError(message + ".")
-    message += ", "
     if contradiction.unmendable(request.rules, x)[0]:
         raise ConflictError(message + "'nearest' too, for breaking rules does not help here.")
     raise ConflictError(message + "'nearest' breaks the rules as little as possible.")
