@@ -153,8 +153,9 @@ bool CurvedFace::solve(Vector<const double> z, Vector<const double> gradient) {
         const Index at = position_[i];
         for (Index j = 0; j < n; ++j)
             if (free_[j]) matrix_(at, position_[j]) = hessian_(i, j);
-        // Of an l1-nearest point nothing but curves holds what rows leave free; where none does it may stay.
-        matrix_(at, at) += kinks_ ? kStiffness * largest : second_[i];
+        // Of an l1-nearest point, and of auxiliaries, nothing but curves holds what rows leave free; where none does it
+        // may stay.
+        matrix_(at, at) += kinks_ || second_[i] == kAuxiliaryWeight ? kStiffness * largest : second_[i];
         for (Index t = 0; t < count_; ++t) matrix_(at, f + t) = matrix_(f + t, at) = line_(t, i) / triangle_(t, t);
         right_[at] = gradient[i];
     }

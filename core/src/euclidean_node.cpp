@@ -77,7 +77,7 @@ void EuclideanNode::choose_auxiliary_units() {
     for (bool changed = true; changed;) {
         changed = false;
         std::fill(largest.begin(), largest.end(), 0.0);
-        for (Index i = 0; i < q.m; ++i) {
+        for (Index i = 0; i < rows.given(); ++i) {  // cuts are those of the sample before
             double size = 0.0;
             for (Index e = q.start[i]; e < q.start[i + 1]; ++e)
                 if (known[q.column[e]] > 0.0)

@@ -15,7 +15,7 @@ from gdpnet import core
 from gdpnet.derivative.passing import Identity, WeightedSum
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
+from gdpnet.ir.rules import Rules, refuse_priced
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
@@ -101,9 +101,9 @@ class QP(Sensitivity):
     `info.capped` tells. For CNF and partial DNF it is that of all products of the clusters.
     Distances count in units of the heaviest output's weight.
 
-    With norm="l2" the term stands on the weights of the products alone, since the square is curved
-    in everything else: y is a mean of the nearest points of the products whose squared distance is
-    within eps of the least.
+    With norm="l2", and with convex rows, the term stands on the weights of the products alone: y is
+    a mean of the nearest points of the products whose value (the squared distance, or the l1
+    distance) is within eps of the least.
 
     Args:
         eps: size of the quadratic term.
@@ -137,8 +137,7 @@ class QP(Sensitivity):
         super().refuse(backend)
 
     def refuse_rows(self, rules: Rules) -> None:
-        """Raise where rows are not linear, or rules have prices: its program knows neither."""
-        refuse_curved(rules, f"gradient: {self!r}")
+        """Raise where rules have prices: its program knows none."""
         refuse_priced(rules.data, f"gradient: {self!r}")
 
     def backward(self, request: Request, answer: Answer) -> Regularised:
@@ -151,10 +150,10 @@ class QP(Sensitivity):
             from gdpnet.derivative.qp.conic import ConicQPs
 
             return ConicQPs(found, float(self.eps))
-        if settings.norm == "l2":
-            from gdpnet.derivative.qp.squares import SquareQPs
+        if settings.norm == "l2" or request.rules.data.curved:
+            from gdpnet.derivative.qp.weighted import WeightedQPs
 
-            return SquareQPs(request, answer, float(self.eps), self.cap)
+            return WeightedQPs(request, answer, float(self.eps), self.cap)
         if isinstance(found, RelaxedJacobian):
             return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
         if not isinstance(found, ExactLinearisation):

@@ -188,12 +188,13 @@ class Rules:
             )
 
 
-def refuse_curved(rules: Rules, what: str) -> None:
+def refuse_curved(rules: Rules, what: str, why: str = "") -> None:
     """Raise where a row is not linear, naming the first.
 
     Args:
         rules: the rules.
         what: who knows linear rows only, as the beginning of a sentence.
+        why: a sentence that says why, and what to do instead.
     """
     curved = rules.data.curved
     if curved:
@@ -202,7 +203,7 @@ def refuse_curved(rules: Rules, what: str) -> None:
         hint = other.get(what.partition(":")[0], "") + "write linear rows that bound it."
         raise RuleError(
             f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
-            f"is convex and not linear. {hint[0].upper()}{hint[1:]}"
+            f"is convex and not linear. {why or hint[0].upper() + hint[1:]}"
         )
 
 

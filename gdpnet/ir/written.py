@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from gdpnet.ir.data import Boolean, Clause, Column, Row, RuleData
+from gdpnet.ir.data import Boolean, Clause, Column, Curve, Role, Row, RuleData
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules
 
@@ -22,6 +22,7 @@ def rules_of(
     global_rows: Sequence[int] = (),
     booleans: Sequence[Boolean] = (),
     clauses: Sequence[Clause] = (),
+    curves: Mapping[int, tuple[Curve, ...]] | None = None,
 ) -> Rules:
     """Rules without inputs; every clause applies.
 
@@ -34,6 +35,7 @@ def rules_of(
         global_rows: rows that always hold.
         booleans: all booleans.
         clauses: their conditions are left out.
+        curves: of rows that are convex.
 
     Example:
         >>> import numpy as np
@@ -44,12 +46,16 @@ def rules_of(
         >>> rules.output_names
         ('y[0]', 'y[1]')
     """
+    curves = curves or {}
+    arguments = {k for several in curves.values() for curve in several for k in curve.arguments}
     rows = tuple(
         Row(
             name=f"row {i}",
             terms=tuple((j, Coefficient(float(line[j]))) for j in np.flatnonzero(line).tolist()),
             bound=Coefficient(float(right)),
             equality=bool(equal),
+            role=Role.ARGUMENT if i in arguments else Role.CONSTRAINT,
+            curves=curves.get(i, ()),
         )
         for i, (line, right, equal) in enumerate(zip(matrix, bound, equality, strict=True))
     )

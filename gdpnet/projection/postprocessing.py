@@ -39,7 +39,7 @@ def raise_conflict(request: Request, answer: Answer) -> None:
     message = (
         f"No output satisfies all active rules in {name_rows(torch.from_numpy(conflict))}. In row "
         f"{first} these contradict each other: {', '.join(named)}. on_conflict='pass' lets such "
-        "predictions through"
+        "predictions through, "
     )
     if contradiction.unmendable(request.rules, x)[0]:
         raise ConflictError(message + "; breaking rules does not help here.")

@@ -207,11 +207,6 @@ class Projector:
                 f"on_conflict: solver {self.backend!r} does not know 'nearest'; use 'pass' or "
                 "'raise', or another solver."
             )
-        if on_conflict == "nearest" and rules.data.curved:
-            raise InputError(
-                "on_conflict: 'nearest' is known for linear rows only, and Constraint "
-                f"'{rules.data.rows[rules.data.curved[0]].name}' is convex; use 'pass' or 'raise'."
-            )
         if on_conflict == "drop":
             reason = core.unavailable("on_conflict='drop'", "on_conflict='pass'")
             if reason is not None:

@@ -13,6 +13,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet.core import DETERMINED
 from gdpnet.solve.exact.backend import engine_of
+from tests.derivative.random_convex import random_convex
 from tests.derivative.random_models import Tally, compare, random_model
 
 QP = {"gradient": gdpnet.QP(0.05), "forward": "qp"}
@@ -51,6 +52,29 @@ def test_jacobians_are_those_of_the_point_returned(
     assert not tally.wrong, tally.wrong[:5]
     assert tally.smooth >= smooth
     assert tally.through_x >= through_x
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_jacobians_of_convex_rows(norm: str) -> None:
+    """Of `euclidean_differences --convex`, with models that once were wrong among them."""
+    tally = Tally()
+    for seed in (*range(80), 162, 577, 588, 739, 827, 1000, 1186, 1227, 1528):
+        tally.add(compare(random_convex(seed), VERTICES, f"model {seed}", norm=norm, **VERTEX))
+    assert not tally.wrong, tally.wrong[:5]
+    assert tally.smooth >= 450
+    assert tally.through_x >= 200
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_regularised_jacobians_of_convex_rows(norm: str) -> None:
+    tally = Tally()
+    keywords = {"gradient": gdpnet.QP(0.3), "forward": "qp"}
+    for seed in range(50):
+        model = random_convex(seed, plain=True)
+        tally.add(compare(model, REGULARISED, f"model {seed}", norm=norm, **keywords))
+    assert not tally.wrong, tally.wrong[:5]
+    assert tally.smooth >= 200
+    assert tally.through_x >= 80
 
 
 def test_jacobians_of_milp_are_those_of_the_point_returned() -> None:

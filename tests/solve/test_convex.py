@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -133,6 +134,24 @@ def test_strict_answers_hold_without_tolerance(norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
+def test_answers_do_not_depend_on_the_samples_before(norm: str) -> None:
+    """Units of auxiliaries were chosen by another sample's cuts, and points were not nearest."""
+    from tests.derivative.random_convex import random_convex
+
+    for seed in (588, 827):
+        model = random_convex(seed)
+
+        def answer(part: slice, model: Any = model) -> torch.Tensor:
+            x = None if model.x is None else model.x[part]
+            return gdpnet.project(model.rules, model.yhat[part], x, norm=norm, threads=1).y
+
+        alone = torch.cat([answer(slice(k, k + 1)) for k in range(len(model.yhat))])
+        together = answer(slice(None))
+        assert torch.equal(together, answer(slice(None)))
+        assert torch.equal(together, alone)
+
+
+@pytest.mark.parametrize("norm", NORMS)
 def test_answers_do_not_depend_on_the_batch(norm: str) -> None:
     rng = np.random.default_rng(4)
     m = random_convex_model(rng, 4)
@@ -186,10 +205,83 @@ def test_sets_that_barely_touch_are_no_proved_contradiction() -> None:
 
 def test_what_is_not_known_is_refused() -> None:
     rules, yhat = disc(), torch.zeros(1, 2, dtype=torch.float64)
-    with pytest.raises(RuleError, match="linear rows only"):
+    with pytest.raises(RuleError, match=r"linear rows only.*have no interior.*Use norm='l2'"):
         gdpnet.project(rules, yhat, solver=Exact(tie="least_norm"))
-    with pytest.raises(InputError, match="'nearest' is known for linear rows only"):
-        gdpnet.project(rules, yhat, on_conflict="nearest")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_contradictory_discs_are_broken_as_little_as_possible(norm: str) -> None:
+    """As little as on a fine grid, and as near as those of its points that break no more."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-5, 5))
+    m.one = Disjunction(
+        expr=[[m.y[0] ** 2 + m.y[1] ** 2 <= 1], [(m.y[0] + 3) ** 2 + m.y[1] ** 2 <= 0.5]]
+    )
+    m.two = Disjunction(expr=[[(m.y[0] - 3) ** 2 + m.y[1] ** 2 <= 1], [m.y[1] >= 4, m.y[0] >= 4]])
+    m.never = pyo.Constraint(expr=m.y[0] + m.y[1] <= 2.9)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[0.0, 0.0], [3.0, 2.0], [-3.0, 1.0]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, norm=norm, on_conflict="nearest")
+    assert (p.status == Status.CONFLICT).all()
+    assert (rules.global_violation(p.y) <= 1e-9).all()
+    broken = rules.violation(p.y).sum(1)
+    line = torch.linspace(-5, 5, 1001, dtype=torch.float64)
+    grid = torch.cartesian_prod(line, line)
+    grid = grid[rules.global_violation(grid) <= 0.0]
+    possible = rules.violation(grid).sum(1).min()
+    assert (broken <= possible).all()
+    assert (broken >= possible - 0.01).all()  # what a step of the grid can hide
+    assert (broken - broken[0]).abs().max() < 1e-7
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_of_what_is_broken_as_little_the_nearest_is_taken(norm: str) -> None:
+    """Between two parallel slabs every point breaks as much in sum."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-5, 5))
+    m.low = Disjunction(expr=[[m.y[0] ** 2 <= 1], [(m.y[0] - 0.5) ** 2 <= 0.25]])
+    m.high = Disjunction(expr=[[m.y[0] >= 3], [m.y[0] >= 4]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[0.2, 2.0], [4.5, -1.0]], dtype=torch.float64)
+    p = gdpnet.project(rules, yhat, norm=norm, on_conflict="nearest")
+    assert (p.status == Status.CONFLICT).all()
+    # 2 t of the slab against 1/3 of the half space: the slab holds.
+    assert p.y.tolist() == pytest.approx(np.array([[1.0, 2.0], [1.0, -1.0]]), abs=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_regularised_point_mixes_discs_by_hand(norm: str) -> None:
+    """Beside a tie: weights of the simplex next to -v / eps, by the distances v to both discs."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-9, 9))
+    m.rule = Disjunction(expr=[[(m.y[0] + s) ** 2 + m.y[1] ** 2 <= 1] for s in (3, -3)])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat, eps = torch.tensor([[0.02, 0.0]], dtype=torch.float64, requires_grad=True), 0.5
+    keywords = {"norm": norm, "gradient": gdpnet.QP(eps), "forward": "qp"}
+    p = gdpnet.project(rules, yhat, **keywords)
+    value = (lambda away: away) if norm == "l1" else (lambda away: away**2)
+    weight = 0.5 + (value(2.02) - value(1.98)) / (2 * eps)  # of the disc on the right
+    assert p.y.tolist()[0] == pytest.approx([-2 + 4 * weight, 0.0], abs=1e-9)
+    p.y[0, 0].backward()
+    slope = 4 * (2.0 if norm == "l1" else 8.0) / (2 * eps)  # dy / dweight, dweight / dyhat
+    assert float(yhat.grad[0, 0]) == pytest.approx(slope, rel=1e-6)
+    mixed = gdpnet.Mixed(gdpnet.QP(eps), "straight_through", 0.25)
+    yhat.grad = None
+    gdpnet.project(rules, yhat, norm=norm, gradient=mixed).y[0, 0].backward()
+    assert float(yhat.grad[0, 0]) == pytest.approx(0.25 * slope + 0.75, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_contradictory_globals_pass(norm: str) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-5, 5))
+    m.left = pyo.Constraint(expr=(m.y[0] + 3) ** 2 + m.y[1] ** 2 <= 1)
+    m.right = pyo.Constraint(expr=(m.y[0] - 3) ** 2 + m.y[1] ** 2 <= 1)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[0.3, 2.0]], dtype=torch.float64)
+    with pytest.warns(gdpnet.errors.ConflictWarning, match="left, right"):
+        p = gdpnet.project(rules, yhat, norm=norm, on_conflict="nearest")
+    assert torch.equal(p.y, yhat)
 
 
 # ---- derivatives --------------------------------------------------------------------------------
@@ -342,10 +434,8 @@ def test_refusals_tell_what_can_be_had_instead() -> None:
     m.disc = Disjunction(expr=[[m.y[1] ** 2 + m.y[2] ** 2 <= 1], [m.y[1] ** 2 <= 1]])
     m.right = Disjunction(expr=[[m.y[1] >= 3], [m.y[1] >= 4]])
     rules = gdpnet.RuleModel(m, outputs=[m.y])
-    with pytest.raises(RuleError, match="Use gradient='vertex', or write linear rows"):
-        gdpnet.project(rules, [[0.0, 0.0]], gradient="qp")
-    with pytest.raises(gdpnet.errors.ConflictError, match=r"predictions through\.$"):
-        gdpnet.project(rules, [[0.0, 0.0]], on_conflict="raise")  # 'nearest' would be refused
+    with pytest.raises(gdpnet.errors.ConflictError, match=r"breaks the rules as little"):
+        gdpnet.project(rules, [[0.0, 0.0]], on_conflict="raise")
     with pytest.raises(InputError, match="norm: expected one of 'l1', 'l2', got 'l3'"):
         gdpnet.plot.plot_region(rules, norm="l3")
 

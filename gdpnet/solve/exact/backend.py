@@ -99,7 +99,12 @@ class Exact(Backend):
     def refuse_rows(self, rules: Rules) -> None:
         """Raise where it does not know a kind of row, as it is set up."""
         if self.tie != "first":
-            refuse_curved(rules, f"solver: tie={self.tie!r}")
+            refuse_curved(
+                *(rules, f"solver: tie={self.tie!r}"),
+                "Equally near points of a convex set touch it from one side: they have no interior "
+                "in which a least norm could be told from rounding. Use norm='l2', where the "
+                "nearest point of a disjunct is unique, or weights that differ.",
+            )
             refuse_priced(rules.data, f"solver: tie={self.tie!r}")
 
     def options(self, request: Request) -> SearchOptions:

@@ -1,8 +1,8 @@
-"""Where rules contradict each other, in the Euclidean norm: broken as little as possible.
+"""Where rules contradict each other, in l2 or with convex rows: broken as little as possible.
 
-How little is found by a mixed-integer linear program, whatever the norm. The nearest point among
-those that break them no more is then a projection as any other: onto rules that have a column for
-how much each of them is broken.
+How little is found by a mixed-integer linear program, or where rows are convex by a projection in
+l1: onto rules with a column for how much each of them is broken, which is predicted to be 0 and has
+all the weight. The nearest point of those that break them no more is a projection onto the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from gdpnet import core
 from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Column
 from gdpnet.ir.instance import Instance
@@ -24,8 +23,8 @@ from gdpnet.lp.solvers import SOLVERS
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Request
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.solve.milp import nearest
-from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
+from gdpnet.solve.milp import cuts, nearest
+from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve.milp.sample import RulesAtSample
 
 
@@ -56,25 +55,49 @@ def _nearest(
 ) -> Array | None:
     """Outputs, `d`; None where bounds, globals and logic have no solution by themselves."""
     program, slack = nearest.elastic(sample, sample.as_written())
-    found = nearest.least_violation(program, slack, SOLVERS["highs"].solve, clock)
-    if found.point is None:
-        return None
-    least = found.point[: len(yhat)]
-    if clock.over:
-        return least
-    limited = nearest.no_more_than(program, slack, found.point)
-    return _projected(limited, yhat, options._replace(time_limit=clock.left), least)
+    point = _least_broken(sample, program, slack, clock)
+    if point is None or clock.over:
+        return None if point is None else point[: len(yhat)]
+    limited = nearest.no_more_than(program, slack, point)
+    own = options._replace(time_limit=clock.left, tolerance=0.0)
+    found = _projected(sample, limited, yhat, own)
+    return point[: len(yhat)] if found is None else found[: len(yhat)]
+
+
+def _least_broken(
+    sample: RulesAtSample, program: DisjunctiveProgram, slack: Array, clock: Clock
+) -> Array | None:
+    """A point that breaks rules as little as possible; None where that does not help."""
+
+    def by_milp(linear: DisjunctiveProgram) -> DisjunctiveAnswer:
+        return nearest.least_violation(linear, slack, SOLVERS["highs"].solve, clock)
+
+    if program.curved:
+        start = np.where(slack, 0.0, np.clip(0.0, program.lower, program.upper))
+        own = SearchOptions(slack.astype(float), tolerance=0.0, time_limit=clock.left)
+        found = _projected(sample, program, start, own)
+        if found is not None:
+            return found
+    return cuts.solve(program, sample, by_milp).point
 
 
 def _projected(
-    program: DisjunctiveProgram, yhat: Array, options: SearchOptions, otherwise: Array
-) -> Array:
-    """The nearest outputs of a program by the exact engine; others where it fails."""
+    sample: RulesAtSample, program: DisjunctiveProgram, yhat: Array, options: SearchOptions
+) -> Array | None:
+    """The nearest point of a program by the exact engine; None where it finds none."""
     from gdpnet.solve.exact.engine import ExactEngine
 
+    matrix, bound, n = program.matrix.copy(), program.bound.copy(), sample.matrix.shape[1]
+    curves = {}
+    for i, (source, unit) in program.curved.items():
+        several = sample.rules.data.rows[source].curves
+        curves[i] = tuple(replace(curve, weight=unit * curve.weight) for curve in several)
+        for k in (k for curve in several for k in curve.arguments):  # those have no units
+            matrix[k], bound[k] = 0.0, sample.bound[k]
+            matrix[k, :n] = sample.matrix[k]
     parts = zip(program.lower, program.upper, program.integer, strict=True)
     rules = rules_of(
-        *(program.matrix, program.bound, program.equality),
+        *(matrix, bound, program.equality),
         [Column(f"z[{j}]", float(a), float(b), bool(i)) for j, (a, b, i) in enumerate(parts)],
         len(yhat),
         global_rows=program.global_rows,
@@ -83,11 +106,7 @@ def _projected(
             for k, boolean in enumerate(program.booleans)
         ],
         clauses=program.clauses,
+        curves=curves,
     )
-    solved = ExactEngine(rules).project(
-        Instance.of(rules, np.zeros((1, 0))), yhat[None], options._replace(tolerance=0.0)
-    )
-    known = solved.status[0] in (core.SOLVED, core.ACCEPTED_AS_IS) or np.isfinite(
-        solved.distance[0]
-    )
-    return np.asarray(solved.z[0, : len(yhat)]) if known else otherwise
+    solved = ExactEngine(rules).project(Instance.of(rules, np.zeros((1, 0))), yhat[None], options)
+    return np.asarray(solved.z[0]) if np.isfinite(solved.distance[0]) else None

@@ -1,20 +1,24 @@
-r"""The regularised program of the DNF in the Euclidean norm, and its derivative, for a batch.
+r"""The regularised program of the DNF with a term on the weights alone, and its derivative.
 
-For every part of the rules that hangs together and its products k,
+For the Euclidean norm, and in either norm for rules with convex rows. For every part of the rules
+that hangs together and its products k,
 
-    minimise    sum_k |W (y_k - lambda_k yhat)|^2 / lambda_k + eps/2 sum_k lambda_k^2
-    subject to  A_k (y_k, a_k) <= lambda_k b_k,  sum_k lambda_k = 1,  lambda >= 0
+    minimise    sum_k lambda_k f(y_k / lambda_k) + eps/2 sum_k lambda_k^2
+    subject to  y_k / lambda_k in product k,  sum_k lambda_k = 1,  lambda >= 0
 
-gives `y = sum_k y_k`. The square is curved enough in the copies; only the weights need a quadratic
-term to be unique. With p_k the projection onto product k and v_k its squared distance, y_k is
-lambda_k p_k, and what is left is
+gives `y = sum_k y_k`, f being the squared distance or, in l1, the distance; of linear rows the
+second line is `A_k (y_k, a_k) <= lambda_k b_k`. The square is curved enough in the copies, and so
+are convex rows that are tight; only the weights need a quadratic term to be unique. For shifted
+copies, z_k = y_k - lambda_k yhat, it is the same program. With p_k the projection onto product k
+and v_k its f, y_k is lambda_k p_k, and what is left is
 
     minimise    sum_k lambda_k v_k + eps/2 sum_k lambda_k^2    over the simplex:
 
 lambda is the point of the simplex next to -v / eps. So only products with v_k < v* + eps have
 weight, where one alone does the derivative is that of the projection, and near a tie between
 disjuncts the loss feels both sides. The derivative follows by the chain rule, since p_k is the
-exact engine's and v_k its squared distance.
+exact engine's and v_k its value. In l1 several points of a product may be equally near. With linear
+rows alone the term therefore stands on the copies, too (`dnf`); here the engine's point is taken.
 
 The products of a layout are written out, and each is projected onto for the whole batch; more than
 `MOST` of them are refused.
@@ -66,8 +70,8 @@ class _Mixture(NamedTuple):
     terms: tuple[_Term, ...]
 
 
-class SquareQPs(Regularised):
-    """The regularised points of a batch that was projected in the Euclidean norm.
+class WeightedQPs(Regularised):
+    """The regularised points of a batch.
 
     Args:
         request: the batch.
@@ -82,6 +86,7 @@ class SquareQPs(Regularised):
 
     def __init__(self, request: Request, answer: Answer, eps: float, cap: int) -> None:
         self._request, self._eps = request, eps
+        self._squared = request.settings.norm == "l2"
         self.y = answer.y.copy()
         self.capped: Array = np.zeros(len(self.y), dtype=bool)
         self.known: Array = answer.answered
@@ -116,9 +121,9 @@ class SquareQPs(Regularised):
         products = [product for block in part.blocks for product in block.products]
         if len(products) > MOST:
             raise RuleError(
-                f"gradient: with norm='l2' QP projects onto every product of rules that hang "
-                f"together; expected at most {MOST}, these rules have {len(products):,}. Use "
-                "gradient='vertex' or 'auto', or a relaxation with fewer basic steps."
+                f"gradient: with norm='l2' or convex rows QP projects onto every product of rules "
+                f"that hang together; expected at most {MOST}, these rules have {len(products):,}. "
+                "Use gradient='vertex' or 'auto', or a relaxation with fewer basic steps."
             )
         if not len(outputs):
             return
@@ -129,9 +134,10 @@ class SquareQPs(Regularised):
             rules = with_rows_alone(request.rules, (*part.rows, *product.rows))
             found = Exact().solve(request._replace(rules=rules))
             point = found.y[:, outputs]
-            squared = (((point - yhat) * weights) ** 2).sum(1)
+            away = np.abs(point - yhat) * weights
+            value_of = (away**2 if self._squared else away).sum(1)
             points.append(point)
-            values.append(np.where(found.answered, squared, np.inf))
+            values.append(np.where(found.answered, value_of, np.inf))
             assert found.linearisation is not None
             linearisations.append(found.linearisation)
         value = np.column_stack(values)
@@ -161,13 +167,15 @@ class SquareQPs(Regularised):
             found.yhat[there] = 0.0
             mixed[there] = True
             along = gradient[there]
-            square = request.settings.weights[outputs] ** 2
+            weights = request.settings.weights[outputs]
             seen = np.column_stack([(along * t.point).sum(1) for t in terms])
             inside = np.column_stack([t.weight > 0.0 for t in terms])
             mean = (seen * inside).sum(1) / np.maximum(inside.sum(1), 1)
             for k, term in enumerate(terms):
                 pull = np.where(inside[:, k], (mean - seen[:, k]) / self._eps, 0.0)
-                away = 2.0 * square * (term.point - request.yhat[there]) * pull[:, None]
+                away = term.point - request.yhat[there]
+                away = 2.0 * weights**2 * away if self._squared else weights * np.sign(away)
+                away = away * pull[:, None]
                 incoming = np.zeros((len(samples), gradient.shape[1]))
                 incoming[:, outputs] = term.weight[:, None] * along + away
                 part = term.linearisation.vjp(incoming)
