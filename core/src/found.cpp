@@ -29,17 +29,27 @@ Answers Found::answers(Matrix<double> z) const { return {z, distance, bound, sta
 
 Dictionaries Found::dictionaries() const { return {column_state, column_source, tight_rows, multipliers, reduced_costs}; }
 
-bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
+template <class AnySearch>
+bool find(const Tape& tape, AnySearch& search, Matrix<const double> x, Matrix<const double> yhat,
           Vector<const double> weights, const Limits& limits, Threads threads, Call& call, Matrix<double> z, Found& found) {
     if (!tape.instantiate(x, found.active, found.right, found.coefficients())) return false;
     const Matrix<const bool> active = Matrix<bool>(found.active);
     const Matrix<const double> right = Matrix<double>(found.right);
     const Batch batch{active, found.coefficients(), right, yhat, weights};
     const Answers answers = found.answers(z);
-    const Dictionaries dictionaries = found.dictionaries();
-    search.project(batch, limits, answers, found.detailed ? &dictionaries : nullptr, threads, call);
+    if constexpr (std::is_same_v<AnySearch, Search>) {
+        const Dictionaries dictionaries = found.dictionaries();
+        search.project(batch, limits, answers, found.detailed ? &dictionaries : nullptr, threads, call);
+    } else {
+        search.project(batch, limits, answers, threads, call);
+    }
     found.proved = all_proved(answers);
     return true;
 }
+
+template bool find(const Tape&, Search&, Matrix<const double>, Matrix<const double>, Vector<const double>, const Limits&,
+                   Threads, Call&, Matrix<double>, Found&);
+template bool find(const Tape&, EuclideanSearch&, Matrix<const double>, Matrix<const double>, Vector<const double>,
+                   const Limits&, Threads, Call&, Matrix<double>, Found&);
 
 }  // namespace gdpnet
