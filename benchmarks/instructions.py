@@ -2,12 +2,12 @@
 
     python benchmarks/instructions.py [--quick] [--publish]
 
-Fixed samples of three fixed problems are written out as arrays and projected by a small program of
-the core's sources (core/tests/count_search.cpp) under valgrind, which counts the instructions of
-the search alone: memory is there, nothing is read, no Python. Counts are compared with those of
-benchmarks/results. What takes more than 3 % more than stored is told, and the exit code is 1.
-Counts of another compiler are not compared. `--publish` stores those of this tree. Needs cmake, a
-C++ compiler and valgrind.
+Fixed samples of fixed problems are written out as arrays and projected, some in l2, by a small
+program of the core's sources (core/tests/count_search.cpp) under valgrind, which counts the
+instructions of the search alone: memory is there, nothing is read, no Python. Counts are compared
+with those of benchmarks/results. What takes more than 3 % more than stored is told, and the exit
+code is 1. Counts of another compiler are not compared. `--publish` stores those of this tree. Needs
+cmake, a C++ compiler and valgrind.
 """
 
 from __future__ import annotations
@@ -38,18 +38,22 @@ BUILD = ROOT / "build" / "count"
 # ---- problems -----------------------------------------------------------------------------------
 
 
-def problems() -> Iterator[tuple[str, Any, np.ndarray, np.ndarray]]:
-    """Name, rules, inputs and predictions."""
+def problems() -> Iterator[tuple[str, str, Any, np.ndarray, np.ndarray]]:
+    """Name, norm, rules, inputs and predictions."""
     model = load_model(ROOT / "models" / "cooling")
     halves = [model.sample(128, split=split, seed=0)[0].numpy() for split in ("iid", "ood")]
     yhat = np.random.default_rng(0).uniform(0, 1, (256, 3))
-    yield "cooling, 7 rules, d = 3", model.build(), np.concatenate(halves), yhat
+    cooling = model.build(), np.concatenate(halves), yhat
+    yield "cooling, 7 rules, d = 3", "l1", *cooling
     for name, make in (
         ("random 20, 10 rules x 3 disjuncts x 3 rows", dense_rules),
         ("groups 100, 20 groups", label_groups),
     ):
         case = make(16)
-        yield name, case.rules(), np.zeros((16, 0)), case.yhat.numpy()
+        yield name, "l1", case.rules(), np.zeros((16, 0)), case.yhat.numpy()
+    yield "cooling, l2", "l2", *cooling
+    case = dense_rules(16)
+    yield "random 20, l2", "l2", case.rules(), np.zeros((16, 0)), case.yhat.numpy()
 
 
 def arrays(rules: Any, x: np.ndarray, yhat: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -97,12 +101,12 @@ def built() -> Path:
     return BUILD / "count_search"
 
 
-def count(program: Path, file: Path) -> tuple[int, dict[str, Any]]:
-    """Instructions within `counted`, and what the program says."""
+def count(program: Path, file: Path, norm: str) -> tuple[int, dict[str, Any]]:
+    """Instructions within `counted` and `counted_l2`, and what the program says."""
     told = subprocess.run(
         [
-            *("valgrind", "--tool=callgrind", "--toggle-collect=counted"),
-            *("--callgrind-out-file=/dev/null", str(program), str(file)),
+            *("valgrind", "--tool=callgrind", "--toggle-collect=counted*"),
+            *("--callgrind-out-file=/dev/null", str(program), str(file), norm),
         ],
         capture_output=True,
         text=True,
@@ -139,10 +143,10 @@ def main() -> int:
     results = Results("instructions", arguments)
     program = built()
     UNPUBLISHED.mkdir(parents=True, exist_ok=True)
-    for name, rules, x, yhat in problems():
+    for name, norm, rules, x, yhat in problems():
         file = UNPUBLISHED / "instructions.txt"
         write(file, arrays(rules, x, yhat))
-        instructions, told = count(program, file)
+        instructions, told = count(program, file, norm)
         told["compiler"] = f"c++ {told['compiler']}"
         results.add(problem=name, samples=len(yhat), instructions=instructions, **told)
         if arguments.quick:

@@ -53,7 +53,8 @@ nb::tuple dictionaries(nb::handle self) {
 }
 
 // The caller owns what is returned.
-Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Numbers& yhat, const Weights& weights,
+template <class AnySearch>
+Found* find_nearest(const Tape& tape, AnySearch& search, const Numbers& x, const Numbers& yhat, const Weights& weights,
                     double price_unit, Index node_limit, double tolerance, double time_limit, Index threads, bool chosen,
                     bool detailed, const Array<double, 2>& z) {
     const Component& component = search.component();
@@ -72,6 +73,15 @@ Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Nu
         finite = find(tape, search, x, yhat, weights, price_unit, {node_limit, tolerance, 0.0}, {threads, chosen}, call, z, *found);
     });
     return finite ? found.release() : nullptr;
+}
+
+template <class Function>
+void define_find(nb::module_& module, const char* name, Function function, nb::sig signature) {
+    module.def(name, function, nb::arg("tape"), nb::arg("search"), nb::arg("x"), nb::arg("yhat"), nb::arg("weights"),
+               nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("threads"),
+               nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::rv_policy::take_ownership, signature,
+               "Evaluates rules that are one component and projects a batch, writing the points; None where a number of "
+               "the rules is not finite.");
 }
 
 void vjp(const Found& self, const Component& component, const Numbers& z, const Array<double, 2>& gradient,
@@ -102,14 +112,16 @@ void bind_found(nb::module_& module) {
              "The arrays of a `Detail`.")
         .def("vjp", &vjp, nb::arg("component"), nb::arg("z"), nb::arg("gradient"), nb::arg("to_yhat"),
              nb::arg("to_bound"), nb::arg("to_varying"), "As `vjp_vertex`, from its own dictionaries.");
-    module.def("find_nearest", &find_nearest, nb::arg("tape"), nb::arg("search"), nb::arg("x"), nb::arg("yhat"),
-               nb::arg("weights"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"),
-               nb::arg("threads"), nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::rv_policy::take_ownership,
-               nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "
-                       "weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, "
-                       "chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None"),
-               "Evaluates rules that are one component and projects a batch, writing the points; None where a number of "
-               "the rules is not finite.");
+    // Two names, for calls of a function that has several signatures take longer.
+    define_find(module, "find_nearest", &find_nearest<Search>,
+                nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "
+                        "weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, "
+                        "threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None"));
+    define_find(module, "find_euclidean", &find_nearest<EuclideanSearch>,
+                nb::sig("def find_euclidean(tape: Tape, search: EuclideanSearch, x: numpy.typing.NDArray, "
+                        "yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, "
+                        "tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) "
+                        "-> Found | None"));
 }
 
 }  // namespace gdpnet::bind

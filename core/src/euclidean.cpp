@@ -6,8 +6,9 @@
 
 namespace gdpnet {
 
-Euclidean::Euclidean(EuclideanNode& node, Assignment& assignment)
-    : best(std::size_t(node.q.n)),
+template <class AnyNode>
+Euclidean<AnyNode>::Euclidean(AnyNode& node, Assignment& assignment)
+    : best(node.point().size()),
       best_state(assignment.state.size(), 0),
       node_(node),
       assignment_(assignment),
@@ -16,18 +17,21 @@ Euclidean::Euclidean(EuclideanNode& node, Assignment& assignment)
       rank_(std::size_t(assignment.logic.clauses()), -1),
       best_rank_(std::size_t(assignment.logic.clauses()), -1) {}
 
-void Euclidean::begin(Index node_limit) {
+template <class AnyNode>
+void Euclidean<AnyNode>::begin(Index node_limit) {
     node_limit_ = node_limit;
     value = kInfinity;
     same_ = 0.0;
     trouble = false;
 }
 
-double Euclidean::lower_bound(Stack& stack) const {
+template <class AnyNode>
+double Euclidean<AnyNode>::lower_bound(Stack& stack) const {
     return std::max(std::min(value, stack.least_open()), 0.0);
 }
 
-Verdict Euclidean::settle(const Effort&) {
+template <class AnyNode>
+Verdict Euclidean<AnyNode>::settle(const Effort&) {
     for (int attempt = 0; attempt < 3; ++attempt) {
         switch (look()) {
             case Finding::closed:
@@ -38,28 +42,30 @@ Verdict Euclidean::settle(const Effort&) {
                 return Verdict::trouble;
             case Finding::leaf:
                 if (keep()) return Verdict::closed;
-                node_.q.restart_in_box();  // once more, by other steps
+                node_.restart();  // once more, by other steps
         }
     }
     return Verdict::trouble;
 }
 
-void Euclidean::open(Frame& frame, const Children& children) {
+template <class AnyNode>
+void Euclidean<AnyNode>::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
-        open_split(frame, children, column_, split_, node_.q.bound_value() + owed_);
+        open_split(frame, children, column_, split_, node_.bound() + owed_);
     } else {
         open_clause(frame, children, assignment_.logic, branching_, limit_);
     }
 }
 
 // Solves the node and decides what is forced, until nothing is.
-Euclidean::Finding Euclidean::look() {
+template <class AnyNode>
+typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::look() {
     while (true) {
         if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff())) return Finding::closed;
         const Outcome outcome = node_.solve(cutoff() - owed_);
         if (outcome == Outcome::trouble) return Finding::trouble;
         if (outcome != Outcome::optimal) return Finding::closed;
-        const double bound = node_.q.bound_value() + owed_;
+        const double bound = node_.bound() + owed_;
         limit_ = value < kInfinity && !may_come_first() ? value - same_ : cutoff();
         if (bound >= limit_) return Finding::closed;
         node_.read_point(false);
@@ -70,13 +76,16 @@ Euclidean::Finding Euclidean::look() {
         if (branching_.empty()) {
             column_ = node_.fractional();
             if (column_ >= 0) {
-                split_ = node_.units.z[column_];
+                split_ = node_.point()[column_];
                 return Finding::branch;
             }
             node_.read_point(true);
-            return node_.whole() ? Finding::leaf : make_whole(bound);
+            if constexpr (MayBeWhole<AnyNode>) {
+                if (!node_.whole()) return make_whole(bound);
+            }
+            return Finding::leaf;
         }
-        const auto gain_of = [this](Index literal) { return literal_gain(literal); };
+        const auto gain_of = [&](Index literal) { return literal_gain(literal, limit_ - bound); };
         switch (branching_.choose(assignment_, bound, limit_, gain_of)) {
             case Branching::Choice::clause:
                 return Finding::branch;
@@ -90,10 +99,11 @@ Euclidean::Finding Euclidean::look() {
 
 // A node whose whole-number columns are whole but for rounding: solved once more with these fixed. If that costs
 // something, or anything else does not hold then, they are split after all.
-Euclidean::Finding Euclidean::make_whole(double bound) {
+template <class AnyNode>
+typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::make_whole(double bound) requires MayBeWhole<AnyNode> {
     const Index column = node_.unfixed();
     if (column < 0) return Finding::trouble;
-    const double near = std::nearbyint(node_.units.z[column]);
+    const double near = std::nearbyint(node_.point()[column]);
     const double split = near > node_.units.lower[column] ? near - 0.5 : near + 0.5;
     const Index decided = assignment_.decided();
     node_.keep_aside();
@@ -112,7 +122,8 @@ Euclidean::Finding Euclidean::make_whole(double bound) {
 }
 
 // Lists the broken clauses; one with a single literal left has that chosen. False on contradiction.
-bool Euclidean::look_at_clauses(bool& forced) {
+template <class AnyNode>
+bool Euclidean<AnyNode>::look_at_clauses(bool& forced) {
     const auto row_holds = [this](Index i) { return node_.row_holds(i); };
     branching_.clear();
     for (Index c = 0; c < assignment_.logic.clauses(); ++c) {
@@ -130,22 +141,19 @@ bool Euclidean::look_at_clauses(bool& forced) {
     return true;
 }
 
-// Look-ahead of a literal: the best of its rows.
-Gain Euclidean::literal_gain(Index literal) const {
+// Look-ahead of a literal, by its rows.
+template <class AnyNode>
+Gain Euclidean<AnyNode>::literal_gain(Index literal, double enough) const {
     const Logic& logic = assignment_.logic;
     const Index k = boolean_of(literal);
     const auto& start = literal > 0 ? logic.true_start : logic.false_start;
     const auto& listed = literal > 0 ? logic.true_row : logic.false_row;
-    Gain found;
-    for (Index e = start[k]; e < start[k + 1]; ++e) {
-        const Gain ahead = node_.look_ahead(listed[e]);
-        if (ahead.gain > found.gain) found = ahead;
-    }
-    return found;
+    return node_.look_ahead({listed.data() + start[k], std::size_t(start[k + 1] - start[k])}, enough);
 }
 
 // Takes a leaf's point, if it holds and comes before the incumbent. False if it does not hold.
-bool Euclidean::keep() {
+template <class AnyNode>
+bool Euclidean<AnyNode>::keep() {
     if (!node_.verify()) return false;
     if (node_.value() + owed_ >= cutoff()) return true;
     label();
@@ -154,7 +162,7 @@ bool Euclidean::keep() {
     value = found;
     const double distance = std::sqrt(2.0 * found);
     same_ = distance * (kSameDistance * distance + kSameDistanceFloor);
-    best = node_.units.z;
+    best = node_.point();
     best_state = label_;
     best_rank_ = rank_;
     return true;
@@ -163,7 +171,8 @@ bool Euclidean::keep() {
 // ---------------------------------------------------------------- the order of the model
 
 // Whether a point of the node can come before the incumbent, by what has been decided.
-bool Euclidean::may_come_first() const {
+template <class AnyNode>
+bool Euclidean<AnyNode>::may_come_first() const {
     const Logic& logic = assignment_.logic;
     for (Index c = 0; c < logic.clauses(); ++c) {
         if (!assignment_.required(c) || best_rank_[c] < 0) continue;
@@ -185,7 +194,8 @@ bool Euclidean::may_come_first() const {
 }
 
 // Writes the assignment of the point at hand: of every required clause the first disjunct that holds, of the cheapest.
-void Euclidean::label() {
+template <class AnyNode>
+void Euclidean<AnyNode>::label() {
     const Logic& logic = assignment_.logic;
     const auto row_holds = [this](Index i) { return node_.row_holds(i); };
     assignment_.record(row_holds, label_);
@@ -209,5 +219,8 @@ void Euclidean::label() {
         }
     }
 }
+
+template class Euclidean<EuclideanNode>;
+template class Euclidean<GramNode>;
 
 }  // namespace gdpnet

@@ -212,7 +212,16 @@ double EuclideanNode::value() const {
     return 0.5 * total;
 }
 
-Gain EuclideanNode::look_ahead(Index i) const {
+Gain EuclideanNode::look_ahead(Vector<const Index> listed, double) const {
+    Gain found;
+    for (Index i : listed) {
+        const Gain ahead = look_ahead_row(i);
+        if (ahead.gain > found.gain) found = ahead;
+    }
+    return found;
+}
+
+Gain EuclideanNode::look_ahead_row(Index i) const {
     Gain found;
     if (row_holds(i)) return found;
     if (rows.curved(i)) return look_ahead_curved(i);

@@ -30,7 +30,8 @@ Answers Found::answers(Matrix<double> z) const { return {z, distance, bound, sta
 
 Dictionaries Found::dictionaries() const { return {column_state, column_source, tight_rows, multipliers, reduced_costs}; }
 
-bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
+template <class AnySearch>
+bool find(const Tape& tape, AnySearch& search, Matrix<const double> x, Matrix<const double> yhat,
           Vector<const double> weights, double price_unit, const Limits& limits, Threads threads, Call& call,
           Matrix<double> z, Found& found) {
     if (!tape.instantiate(x, found.active, found.right, found.coefficients(), found.price)) return false;
@@ -39,10 +40,19 @@ bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const
     const Matrix<const double> price = Matrix<double>(found.price);
     const Batch batch{active, found.coefficients(), right, yhat, weights, price, price_unit};
     const Answers answers = found.answers(z);
-    const Dictionaries dictionaries = found.dictionaries();
-    search.project(batch, limits, answers, found.detailed ? &dictionaries : nullptr, threads, call);
+    if constexpr (std::is_same_v<AnySearch, Search>) {
+        const Dictionaries dictionaries = found.dictionaries();
+        search.project(batch, limits, answers, found.detailed ? &dictionaries : nullptr, threads, call);
+    } else {
+        search.project(batch, limits, answers, threads, call);
+    }
     found.proved = all_proved(answers);
     return true;
 }
+
+template bool find(const Tape&, Search&, Matrix<const double>, Matrix<const double>, Vector<const double>, double,
+                   const Limits&, Threads, Call&, Matrix<double>, Found&);
+template bool find(const Tape&, EuclideanSearch&, Matrix<const double>, Matrix<const double>, Vector<const double>, double,
+                   const Limits&, Threads, Call&, Matrix<double>, Found&);
 
 }  // namespace gdpnet

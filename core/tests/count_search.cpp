@@ -1,10 +1,11 @@
 // Projects the samples of a file, so that instructions can be counted: benchmarks/instructions.py writes the file and
-// runs this under valgrind, which collects within `counted` only.
+// runs this under valgrind, which collects within `counted` and `counted_l2` only.
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 
+#include "gdpnet/euclidean_search.hpp"
 #include "gdpnet/exact.hpp"
 
 using namespace gdpnet;
@@ -117,23 +118,50 @@ void project(Search& search, Samples& samples) {
     search.project(samples.batch, samples.limits, samples.answers(), nullptr, {1, true}, call);
 }
 
+void project(EuclideanSearch& search, Samples& samples) {
+    Call call;
+    search.project(samples.batch, samples.limits, samples.answers(), {1, true}, call);
+}
+
+template <class AnySearch>
+struct Problem {
+    AnySearch search;
+    Samples samples;
+
+    explicit Problem(Arrays& arrays) : search(component_of(arrays)), samples(arrays, search.component()) {}
+    void run() { project(search, samples); }
+};
+
 }  // namespace
 
-extern "C" __attribute__((noinline)) void counted(Search& search, Samples& samples) { project(search, samples); }
+extern "C" {
+__attribute__((noinline)) void counted(Problem<Search>& problem) { problem.run(); }
+__attribute__((noinline)) void counted_l2(Problem<EuclideanSearch>& problem) { problem.run(); }
+}
 
-int main(int argc, char** argv) {
-    if (argc != 2) return 2;
-    Arrays arrays(argv[1]);
+namespace {
+
+template <class AnySearch>
+int measure(const char* path, void (*count)(Problem<AnySearch>&)) {
+    Arrays arrays(path);
     Index nodes = 0;
     double distance = 0.0;
     for (Index left = arrays.number("components"); left > 0; --left) {
-        Search search(component_of(arrays));
-        Samples samples(arrays, search.component());
-        project(search, samples);  // what is made once is there
-        counted(search, samples);
-        for (Index x : samples.nodes) nodes += x;
-        for (double x : samples.distance) distance += x;
+        Problem<AnySearch> problem(arrays);
+        problem.run();  // what is made once is there
+        count(problem);
+        for (Index x : problem.samples.nodes) nodes += x;
+        for (double x : problem.samples.distance) distance += x;
     }
     std::printf("{\"nodes\": %lld, \"distance\": %.17g, \"compiler\": \"%s\"}\n", static_cast<long long>(nodes), distance,
                 __VERSION__);
+    return 0;
+}
+
+}  // namespace
+
+// The second argument is the norm.
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    return std::string(argv[2]) == "l2" ? measure(argv[1], counted_l2) : measure(argv[1], counted);
 }

@@ -1,6 +1,7 @@
 #include "check.hpp"
 #include "models.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "gdpnet/euclidean_search.hpp"
@@ -18,7 +19,8 @@ struct Found {
     Index nodes = 0;
 };
 
-Found project(const Model& model, const std::vector<double>& yhat, std::vector<double> weights = {}) {
+// `lost` above 0: by columns, not by products of rows.
+Found project(const Model& model, const std::vector<double>& yhat, std::vector<double> weights = {}, double lost = 0.0) {
     const Component& component = model.component;
     const Index n = component.rows.columns(), m = component.rows.count(), clauses = component.logic.clauses();
     if (weights.empty()) weights.assign(yhat.size(), 1.0);
@@ -33,7 +35,7 @@ Found project(const Model& model, const std::vector<double>& yhat, std::vector<d
     const Answers answers{{found.z.data(), 1, n}, {&found.square, 1}, {&found.bound, 1}, {&status, 1},
                           {found.assignment.data(), 1, Index(found.assignment.size())}, {&found.nodes, 1}};
     Call call;
-    search.project(batch, {1000, 1e-9, 0.0}, answers, {1, true}, call);
+    search.project(batch, {1000, 1e-9, lost}, answers, {1, true}, call);
     found.status = Status(status);
     return found;
 }
@@ -91,6 +93,52 @@ TEST("the best product of random rules is found, by comparison with all of them"
             CHECK(found.status == Status::solved);
             CHECK_NEAR(found.square, best, 1e-11 * std::max(1.0, best));
         }
+    }
+}
+
+TEST("products of rows and columns find the same, parallel rows, equalities and weights included") {
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    const auto up_to = [&](int most) { return int(random() % unsigned(most + 1)); };
+    for (int trial = 0; trial < 3000; ++trial) {
+        const Index n = 1 + up_to(5);
+        const bool whole = up_to(1);
+        Model model(n, n, up_to(2) ? -2.0 : 0.0, up_to(4) ? 2.0 : kInfinity);
+        Row last(std::size_t(n), 1.0);
+        const auto row = [&] {
+            const int kind = up_to(7);
+            const double sign = up_to(1) ? 1.0 : -1.0, tilt = up_to(9) ? 0.0 : 1e-7;
+            if (kind >= 2) {
+                for (double& value : last) value = whole ? up_to(4) - 2.0 : normal(random);
+            } else if (kind == 1) {  // a bound
+                std::fill(last.begin(), last.end(), 0.0);
+            } else {
+                for (double& value : last) value *= sign * (1.0 + tilt * normal(random));
+            }
+            if (std::all_of(last.begin(), last.end(), [](double value) { return value == 0.0; }))
+                last[std::size_t(up_to(int(n) - 1))] = sign;
+            return std::pair<Row, double>(last, whole ? 0.5 * (up_to(8) - 4) : normal(random) - 0.3);
+        };
+        for (int k = up_to(2); k > 0; --k) {
+            const auto [a, b] = row();
+            model.component.rows.global_rows.push_back(model.add_row(a, b + 1.0, up_to(4) == 0));
+        }
+        for (int rules = 1 + up_to(3); rules > 0; --rules) {
+            std::vector<std::vector<std::pair<Row, double>>> disjuncts(std::size_t(2 + up_to(1)));
+            for (auto& disjunct : disjuncts)
+                for (int k = 1 + up_to(2); k > 0; --k) disjunct.push_back(row());
+            model.add_rule_of(disjuncts);
+        }
+        std::vector<double> yhat(static_cast<std::size_t>(n)), weights(std::size_t(n), 1.0);
+        for (double& value : yhat) value = whole ? 0.5 * (up_to(8) - 4) : normal(random);
+        if (up_to(2) == 0)
+            for (double& value : weights) value = std::exp2(up_to(8) - 4);
+        const Found found = project(model, yhat, weights), other = project(model, yhat, weights, 1e-300);
+        if (other.status == Status::numerical) continue;
+        CHECK(found.status == other.status);
+        if (found.status != Status::solved) continue;
+        CHECK_NEAR(found.square, other.square, 1e-10 * std::max(1.0, other.square));
+        CHECK(found.assignment == other.assignment);
     }
 }
 

@@ -136,6 +136,11 @@ def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: nump
     Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
     """
 
+def find_euclidean(tape: Tape, search: EuclideanSearch, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None:
+    """
+    Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
+    """
+
 class LeastNorm:
     """
     Of all l1-nearest points of a component the one nearest in l2; see least_norm.hpp.

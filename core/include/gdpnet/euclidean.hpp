@@ -15,13 +15,20 @@
 #include <vector>
 
 #include "gdpnet/euclidean_node.hpp"
+#include "gdpnet/gram_node.hpp"
 #include "gdpnet/search.hpp"
 
 namespace gdpnet {
 
+// Nodes whose columns may have to be whole.
+template <class AnyNode>
+concept MayBeWhole = requires(AnyNode node) { node.fix_whole(); };
+
+// The node is an EuclideanNode or, where that will do, a GramNode.
+template <class AnyNode>
 class Euclidean {
 public:
-    Euclidean(EuclideanNode& node, Assignment& assignment);
+    Euclidean(AnyNode& node, Assignment& assignment);
 
     // The incumbent, valid where `value`, half its squared distance and prices, is finite.
     double value = std::numeric_limits<double>::infinity();
@@ -49,15 +56,15 @@ private:
 
     Finding look();
     bool look_at_clauses(bool& forced);
-    Gain literal_gain(Index literal) const;
-    Finding make_whole(double bound);
+    Gain literal_gain(Index literal, double enough) const;
+    Finding make_whole(double bound) requires MayBeWhole<AnyNode>;
     bool keep();
 
     double cutoff() const { return value + same_; }
     bool may_come_first() const;
     void label();
 
-    EuclideanNode& node_;
+    AnyNode& node_;
     Assignment& assignment_;
     Branching branching_;
     Index node_limit_ = 0;
@@ -69,5 +76,8 @@ private:
     std::vector<Truth> label_;             // of the point at hand
     std::vector<Index> rank_, best_rank_;  // by clause: the first literal that holds; -1 for those not required
 };
+
+extern template class Euclidean<EuclideanNode>;
+extern template class Euclidean<GramNode>;
 
 }  // namespace gdpnet

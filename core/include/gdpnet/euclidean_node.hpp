@@ -43,18 +43,26 @@ public:
     // Solves the node's program, until its centres do not matter; stops where the bound reaches the cutoff.
     Outcome solve(double cutoff);
 
+    // Back to the state without active rows; what is enforced stays.
+    void restart() { q.restart_in_box(); }
+
+    // What the node costs at least.
+    double bound() const { return q.bound_value(); }
+
+    const std::vector<double>& point() const { return units.z; }
+
     // Writes z; `exactly`: computed afresh from what holds it.
     void read_point(bool exactly);
 
     // Half the squared distance at z.
     double value() const;
 
-    // What enforcing row i adds to the node's optimum at least, infinite if the row cannot hold.
+    // What enforcing these rows adds to the node's optimum at least, infinite if one cannot hold: the best of them.
     //
     // The optimum x is the projection of the prediction onto a convex set: any point y of it costs at least what x
     // does plus 1/2 |y - x|^2, and to satisfy the row it has to leave x by at least the distance of the row. Columns
     // that a bound keeps from helping are left out. Rows without a column in common add up.
-    Gain look_ahead(Index i) const;
+    Gain look_ahead(Vector<const Index> rows, double enough) const;
 
     bool row_holds(Index i) const { return violation(i) <= sample_.row[i].tolerance; }
 
@@ -71,6 +79,7 @@ public:
     Index unfixed() const;
 
 private:
+    Gain look_ahead_row(Index i) const;
     void choose_units();
     void choose_auxiliary_units();
     bool tighten(Index j, double bound, bool is_lower, bool negated);

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "gdpnet/euclidean_search.hpp"
 #include "gdpnet/exact.hpp"
 #include "gdpnet/tape.hpp"
 #include "gdpnet/vertex.hpp"
@@ -40,7 +41,7 @@ struct Found {
     Room<std::int8_t> status;
     Room<Truth> assignment;
     Room<Index> nodes;
-    // ---- see Dictionaries; without lines where they were not asked for
+    // ---- see Dictionaries; without lines where they were not asked for, as in l2, which has none
     Room<std::int8_t> column_state;
     Room<Index> column_source, tight_rows;
     Room<double> multipliers, reduced_costs;
@@ -54,9 +55,10 @@ struct Found {
     Dictionaries dictionaries() const;
 };
 
-// Evaluates the rules and projects. False, without a search, where a number of the rules is not finite, or a price
-// negative.
-bool find(const Tape& tape, Search& search, Matrix<const double> x, Matrix<const double> yhat,
+// Evaluates the rules and projects, in l1 or l2. False, without a search, where a number of the rules is not finite, or a
+// price negative.
+template <class AnySearch>
+bool find(const Tape& tape, AnySearch& search, Matrix<const double> x, Matrix<const double> yhat,
           Vector<const double> weights, double price_unit, const Limits& limits, Threads threads, Call& call,
           Matrix<double> z, Found& found);
 

@@ -154,7 +154,10 @@ private:
         Index who = -1;  // column, or n + active row
     };
 
-    void set_state(Index j, Column to);
+    void set_state(Index j, Column to) {
+        state[j] = to;
+        inverse_[j] = to == Column::free ? 1.0 / curvature[j] : 0.0;
+    }
     double product(const double* one, const double* other) const;
     double write_row(Index code, double sign, Vector<double> target) const;
     double write_normal(const Violation& violation);

@@ -45,6 +45,15 @@ constexpr double kSmallViolation = 1e-6;       // only of less it is asked wheth
 constexpr double kLargePrediction = 1e5;       // beside which digits of a point would be lost
 constexpr double kSameDistance = 1e-10;        // distances that differ by less, relative, are equal,
 constexpr double kSameDistanceFloor = 1e-12;   // ... or absolute
+// ... by products of rows
+constexpr Index kGramColumns = 32, kGramRows = 512;  // beyond which it works on columns
+constexpr Index kTogether = 8;                  // rows that are looked ahead of together
+constexpr double kRowRounding = 1e-12;         // of a row at a node, relative to its numbers: less is no violation
+constexpr double kNearlyDependent = 1e-5;      // a smaller squared sine is left to columns,
+constexpr double kParallel = 1e-20;            // ... but for rounding alone
+constexpr double kDoubtful = 1e3;               // contradictions within so many tolerances are left to columns, too,
+constexpr double kDrifted = 1e-9;              // ... or within this share of the largest multiplier
+constexpr double kFallRounding = 1e-12;        // of a squared sine
 
 // ---- convex rows
 constexpr Index kSpareCuts = 10;               // cuts of a row beyond the number of its columns

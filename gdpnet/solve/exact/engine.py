@@ -171,9 +171,10 @@ class ExactEngine:
         if self._tape is None or not options.usual:
             return None
         z = np.empty((len(yhat), self._tape.columns))
-        found = core.find_nearest(
+        l2 = options.norm == "l2"
+        found = (core.find_euclidean if l2 else core.find_nearest)(
             self._tape.native,
-            self.searches[0],
+            self._euclidean_of(0) if l2 else self.searches[0],  # type: ignore[arg-type]
             x,
             yhat,
             options.weights,
@@ -183,7 +184,7 @@ class ExactEngine:
             inf if options.time_limit is None else options.time_limit,
             1 if len(yhat) <= FEW else workers_of(options.threads),
             options.threads is not None,
-            detailed,
+            detailed and not l2,  # whose derivative needs none
             z,
         )
         return None if found is None else (found, z)

@@ -43,8 +43,8 @@ class SearchOptions(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Whether the search for the nearest vertex is all there is to do."""
-        return self.norm == "l1" and self.tie == "first" and self.lost == 0.0
+        """Whether the search for a nearest point is all there is to do."""
+        return self.tie == "first" and self.lost == 0.0
 
     def sum_of(self, moves: np.ndarray) -> np.ndarray:
         """What is minimised, of weighted moves of the outputs: their sum, or that of squares.

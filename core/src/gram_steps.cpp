@@ -1,0 +1,238 @@
+// Steps of the dual method in terms of products of rows.
+#include "gdpnet/gram_node.hpp"
+#include "gdpnet/tolerances.hpp"
+
+namespace gdpnet {
+
+Outcome GramNode::solve(double cutoff) {
+    if (repeats_) {
+        for (Index e = 0; e < enforced_count_; ++e) mark_[enforced_[e].code] = kEnforced;
+        std::fill(passed_.begin(), passed_.end(), std::uint8_t(0));
+        repeats_ = false;
+    }
+    const Index rounds = 20 * (n_ + m_) + 100;
+    for (Index round = 0; round < rounds; ++round) {
+        Entering worst = most_violated();
+        if (worst.side < 0 && 2.0 * bound_ > room_) worst = most_violated_bound();
+        if (worst.side < 0) return Outcome::optimal;
+        untouched_ = -1;
+        const Outcome outcome = bring_in(worst);
+        if (outcome != Outcome::optimal) return outcome;
+        if (bound_ >= cutoff) return Outcome::cutoff;
+    }
+    return Outcome::trouble;
+}
+
+// An excess up to which a row is not violated; and to which it does not contradict others.
+double GramNode::tolerance(Index i) const {
+    const Sample::Row& row = sample_.row[i];
+    return gram_.factor(i) * std::min(kRowRounding * std::max(largest_, std::abs(row.rhs)), 0.1 * row.tolerance);
+}
+
+double GramNode::forgiven(Index i) const {
+    return gram_.factor(i) * kFeasibility * std::max(largest_, std::abs(sample_.row[i].rhs));
+}
+
+double GramNode::excess(Index i) const {
+    double over = still_[i];
+    for (Index k = 0; k < active_.count; ++k) over -= active_.multiplier[k] * active_.line[k][i];
+    return over;
+}
+
+// Of the enforced rows.
+GramNode::Entering GramNode::most_violated() const {
+    Entering worst;
+    Index which[kAbreast], row[kAbreast], found = 0;
+    const auto compare = [&] {
+        for (Index l = found; l < kAbreast; ++l) row[l] = row[0];
+        Four over = Four::picked(still_.data(), row);
+        for (Index k = 0; k < active_.count; ++k)
+            over = over - Four::all(active_.multiplier[k]) * Four::picked(active_.line[k], row);
+        double excess[kAbreast];
+        over.to(excess);
+        for (Index l = 0; l < found; ++l) {
+            double sign = enforced_[which[l]].sign;
+            const bool free = sign == 0.0;
+            if (free) sign = excess[l] < 0.0 ? -1.0 : 1.0;
+            const double size = sign * excess[l];
+            if (size > worst.excess && size > tolerance(row[l]))
+                worst = {row[l], sign, size, still_[row[l]], enforced_[which[l]].code, free};
+        }
+        found = 0;
+    };
+    for (Index e = 0; e < enforced_count_; ++e) {
+        const Enforced& at = enforced_[e];
+        if (pressed_[at.row] || mark_[at.code] != kEnforced) continue;
+        which[found] = e;
+        row[found++] = at.row;
+        if (found == kAbreast) compare();
+    }
+    if (found > 0) compare();
+    return worst;
+}
+
+GramNode::Entering GramNode::most_violated_bound() {
+    Entering worst;
+    find_x();
+    const double *x = x_.data(), *upper = upper_.data(), *lower = lower_.data();
+    for (Index j = 0; j < n_; ++j) {
+        const double above = x[j] - upper[j], below = lower[j] - x[j];
+        const double over = above > below ? above : below;
+        if (!(over > worst.excess)) continue;
+        if (!(over > kColumnTolerance * std::max(1.0, std::abs(at_[j]))) || passed_[above > below ? j : n_ + j]) continue;
+        worst = above > below ? Entering{m_ + j, 1.0, above, -upper[j], -1, false}
+                              : Entering{m_ + j, -1.0, below, -lower[j], -1, false};
+    }
+    return worst;
+}
+
+// Raises the multiplier of a violated side until it holds.
+Outcome GramNode::bring_in(Entering entering) {
+    const Index p = entering.side;
+    const double square = gram_.square(p);
+    const double* line = gram_.line(p);
+    double pending = 0.0;
+    const Index rounds = 4 * n_ + 8;
+    for (Index round = 0; round < rounds; ++round) {
+        effort_ += 4 + active_.count * (active_.count + 8);
+        for (Index k = 0; k < active_.count; ++k) products_[k] = line[active_.side[k]];
+        double fall = find_rates(square), length = kInfinity;
+        if (!(fall > kNearlyDependent * square)) {
+            fall = careful_fall(p);
+            if (!(fall <= kParallel * square)) return Outcome::trouble;
+            fall = 0.0;
+        }
+        const Index block = blocking(entering.sign, length);
+        const double full = fall > 0.0 ? entering.excess / fall : kInfinity;
+        if (block < 0 && full == kInfinity) {
+            const bool row = p < m_;
+            const double allowed = row ? forgiven(p) : kAccepted * std::max(1.0, std::abs(at_[p - m_]));
+            if (entering.excess > std::max(kDoubtful * allowed, kDrifted * largest_multiplier())) return Outcome::infeasible;
+            if (!(entering.excess <= allowed) || pending > 0.0) return Outcome::trouble;
+            repeats_ = true;  // the same once more, up to rounding
+            if (row) {
+                mark_[entering.code] |= kIgnored;
+            } else {
+                passed_[entering.sign > 0.0 ? p - m_ : n_ + p - m_] = 1;
+            }
+            return Outcome::optimal;
+        }
+        const double t = std::min(full, length), signed_t = entering.sign * t;
+        if (!(t >= 0.0)) return Outcome::trouble;  // no number
+        for (Index k = 0; k < active_.count; ++k) active_.multiplier[k] -= signed_t * rate_[k];
+        bound_ += t * (entering.excess - 0.5 * t * fall);
+        entering.excess -= t * fall;
+        pending += t;
+        if (full <= length) return activate(entering, entering.sign * pending, fall) ? Outcome::optimal : Outcome::trouble;
+        drop(block);
+    }
+    return Outcome::trouble;
+}
+
+double GramNode::largest_multiplier() const {
+    double largest = 0.0;
+    for (Index k = 0; k < active_.count; ++k) largest = std::max(largest, std::abs(active_.multiplier[k]));
+    return largest;
+}
+
+void GramNode::multiply_inverse(const double* by, double* product) const {
+    const Index count = active_.count;
+    for (Index j = 0; j < count; j += kAbreast) {
+        const double* inverse = inverse_.data() + j;
+        Four sum = Four::all(0.0);
+        for (Index k = 0; k < count; ++k, inverse += width_) sum = sum + Four::all(by[k]) * Four::at(inverse);
+        sum.to(product + j);
+    }
+}
+
+// The rates at which multipliers change as that of a side with these `products_` rises, and returns the rate at which
+// its excess falls.
+double GramNode::find_rates(double square) const {
+    multiply_inverse(products_, rate_);
+    for (Index k = 0; k < active_.count; ++k) square -= rate_[k] * products_[k];
+    return square;
+}
+
+// That rate without cancellation.
+double GramNode::careful_fall(Index side) const {
+    const double* own = gram_.normal(side);
+    double total = 0.0;
+    for (Index j = 0; j < n_; ++j) {
+        double left = own[j];
+        for (Index k = 0; k < active_.count; ++k) left -= rate_[k] * gram_.normal(active_.side[k])[j];
+        total += left * left;
+    }
+    return total;
+}
+
+// The first multiplier that would get a wrong sign, of nearly equal ones the steepest; -1 if there is none.
+Index GramNode::blocking(double sign, double& length) const {
+    double reach = kInfinity, steepest = kSmallRate;
+    Index found = -1;
+    const auto speed = [&](Index k) { return sign * active_.sign[k] * rate_[k]; };
+    const auto room = [&](Index k) { return std::max(active_.sign[k] * active_.multiplier[k], 0.0); };
+    for (Index k = 0; k < active_.count; ++k)
+        if (speed(k) > kSmallRate) reach = std::min(reach, (room(k) + kPriceSlack) / speed(k));
+    if (reach == kInfinity) return -1;
+    for (Index k = 0; k < active_.count; ++k) {
+        if (!(speed(k) > steepest && room(k) / speed(k) <= reach)) continue;
+        steepest = speed(k);
+        length = room(k) / steepest;
+        found = k;
+    }
+    return found;
+}
+
+bool GramNode::activate(const Entering& entering, double multiplier, double fall) {
+    const Index k = active_.count;
+    if (k >= n_) return false;
+    active_.side[k] = entering.side;
+    active_.sign[k] = entering.free ? 0.0 : entering.sign;
+    active_.still[k] = entering.still;
+    active_.multiplier[k] = multiplier;
+    active_.line[k] = gram_.line(entering.side);
+    if (entering.side < m_) pressed_[entering.side] = 1;
+    const double inverse = 1.0 / fall;
+    double* last = inverse_.data() + k * width_;
+    std::fill(last, last + width_, 0.0);
+    for (Index i = 0; i < k; ++i) {
+        double* line = inverse_.data() + i * width_;
+        const double share = rate_[i] * inverse;
+        add(share, rate_, line, in_fours(k));
+        line[k] = last[i] = -share;
+    }
+    last[k] = inverse;
+    ++active_.count;
+    return true;
+}
+
+// Lets an active side go; the last one takes its place.
+void GramNode::drop(Index k) {
+    if (active_.side[k] < m_) pressed_[active_.side[k]] = 0;
+    const Index last = --active_.count;
+    double *own = inverse_.data() + k * width_, *other = inverse_.data() + last * width_;
+    active_.side[k] = active_.side[last];
+    active_.sign[k] = active_.sign[last];
+    active_.still[k] = active_.still[last];
+    active_.multiplier[k] = active_.multiplier[last];
+    active_.line[k] = active_.line[last];
+    for (Index j = 0; j <= last; ++j) std::swap(own[j], other[j]);
+    for (Index i = 0; i <= last; ++i) std::swap(inverse_[i * width_ + k], inverse_[i * width_ + last]);
+    const double pivot = 1.0 / other[last];
+    for (Index i = 0; i < last; ++i) {
+        double* line = inverse_.data() + i * width_;
+        add(-line[last] * pivot, other, line, in_fours(last));
+        line[last] = 0.0;
+    }
+}
+
+void GramNode::find_x() {
+    for (Index j = 0; j < width_; j += kAbreast) {
+        Four sum = Four::all(0.0);
+        for (Index k = 0; k < active_.count; ++k)
+            sum = sum - Four::all(active_.multiplier[k]) * Four::at(gram_.normal(active_.side[k]) + j);
+        sum.to(x_.data() + j);
+    }
+}
+
+}  // namespace gdpnet
