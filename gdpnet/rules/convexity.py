@@ -101,6 +101,30 @@ class ConvexReader:
                 checked(one, owner)
         return found
 
+    def minimised(
+        self, expression: Any, sign: Coefficient, owner: str, top: Callable[[], int]
+    ) -> list[RowDraft]:
+        """What is minimised: a sum of linear and convex terms, and rows that it needs.
+
+        Args:
+            expression: what is minimised, or maximised.
+            sign: -1 for the latter.
+            owner: what to call it.
+            top: makes a column, which is minimised instead where there are maxima.
+        """
+        form = self._read(expression, owner).times(sign)
+        try:
+            pieces = self._pieces(form)
+            if len(pieces) == 1:
+                return self._piece(pieces[0])
+            column = LinearForm(columns={top(): ONE})
+            rows = [row for piece in pieces for row in self._piece(piece - Curved(column))]
+        except Refusal as why:
+            raise RuleError(
+                f"{owner}: {shown(why.term)} {why.reason}. What is minimised must be convex."
+            ) from None
+        return [(column, False, ()), *rows]
+
     def _refused(
         self, left: Curved, right: Curved, sense: str, owner: str, why: Refusal | None = None
     ) -> RuleError:
