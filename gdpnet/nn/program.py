@@ -185,10 +185,10 @@ class ProgramLayer(nn.Module):
                 )
             own = tensor.cpu().double()
             if tensor.shape[:-1] != shape:
-                own = own.reshape(-1).expand(*shape, -1)
+                own = own.reshape(-1).expand(*shape, len(names))
             used = [(k, place) for k, place in enumerate(places) if place >= 0]
             if used:
-                columns = own.reshape(shape.numel(), -1)[:, [k for k, _ in used]]
+                columns = own.reshape(shape.numel(), len(names))[:, [k for k, _ in used]]
                 x = x.index_copy(1, torch.tensor([place for _, place in used]), columns)
         return origin, x
 
