@@ -46,7 +46,7 @@ class Origin(NamedTuple):
             return value if dtype is None or dtype is value.dtype else value.type(dtype)
         if dtype is None and value.dtype is torch.float64 and not knows_float64(self.device):
             dtype = torch.float32
-        return (value if dtype is None else value.type(dtype)).to(self.device)
+        return to_device(value if dtype is None else value.type(dtype), self.device)
 
 
 class Batch(NamedTuple):
@@ -178,7 +178,25 @@ def _to_work_on(value: torch.Tensor, on_device: bool) -> tuple[torch.Tensor, tor
     """A tensor where it can be float64, and the device that results go back to."""
     if on_device and knows_float64(value.device):
         return value, None
-    return value.cpu(), value.device
+    return to_cpu(value), value.device
+
+
+def to_cpu(value: torch.Tensor) -> torch.Tensor:
+    """A tensor on the CPU, in its type: there are devices without float64."""
+    if not value.is_cuda:
+        return value.cpu()
+    # Into memory that the device writes by itself, and one wait for it.
+    there = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
+    there = there.copy_(value, non_blocking=True)
+    torch.cuda.current_stream(value.device).synchronize()
+    return there
+
+
+def to_device(value: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the CPU on a device, which may still be on its way when this returns."""
+    if device.type != "cuda":
+        return value.to(device)
+    return value.pin_memory().to(device, non_blocking=True)
 
 
 def flat(value: torch.Tensor) -> torch.Tensor:

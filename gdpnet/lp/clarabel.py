@@ -39,11 +39,12 @@ class KeptProgram:
     Args:
         form: the program in its standard form.
         numbers: entries of A, b, q and the diagonal of P to set it up with; where P is not 0 stays.
+        options: of Clarabel.
     """
 
-    def __init__(self, form: StandardForm, *numbers: Array) -> None:
+    def __init__(self, form: StandardForm, *numbers: Array, options: Options = CLARABEL) -> None:
         self.form = form
-        self._solver = self._new(CLARABEL, *numbers)
+        self._solver = self._new(options, *numbers)
 
     def solve(self, entries: Array, right: Array, cost: Array, square: Array) -> ConicSolution:
         """Solve for one sample.

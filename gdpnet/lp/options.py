@@ -9,6 +9,7 @@
 | `GUROBI` | every program in Gurobi |
 | `GUROBI_PERSISTENT`, `GUROBI_INTEGER` | the same purposes there |
 | `CLARABEL`, `CLARABEL_CAREFUL` | conic programs, and a second try |
+| `CLARABEL_CLOSE` | conic programs of anybody |
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ CLARABEL: Options = {
     "reduced_tol_gap_rel": 1e-7,
     "reduced_tol_feas": 1e-7,
 }
+# Where points and gradients are wanted to more digits: what it does not reach is no failure, as
+# long as it is within the reduced tolerances.
+CLARABEL_CLOSE = CLARABEL | {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 # For what it lost its way in: shorter steps, and what is right to six digits is taken.
 CLARABEL_CAREFUL = CLARABEL | {
     "max_step_fraction": 0.9,

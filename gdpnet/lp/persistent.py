@@ -76,7 +76,11 @@ class PersistentHighs(PersistentModel):
     ) -> None:
         self._solver: Any = highs.new_solver(options)
         if program is not None:
-            self._solver.passModel(highs.model_of(program))
+            self.load(program)
+
+    def load(self, program: LinearProgram | SparseLinearProgram) -> None:
+        """Put another program in place of what is there; nothing is left of that."""
+        self._solver.passModel(highs.model_of(program))
 
     def run(self, presolve: bool = False) -> Outcome:
         """Run HiGHS."""

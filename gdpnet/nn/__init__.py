@@ -6,6 +6,7 @@ from gdpnet.late import late_names
 from gdpnet.nn._with_rules import WithRules, with_rules
 from gdpnet.nn.layer import ProjectionLayer
 from gdpnet.nn.penalty import RulePenalty
+from gdpnet.nn.program import ProgramLayer
 
 if TYPE_CHECKING:
     from gdpnet.nn._satisfaction import RuleSatisfaction
@@ -15,4 +16,11 @@ else:
         __name__, {"RuleSatisfaction": "gdpnet.nn._satisfaction:RuleSatisfaction"}
     )
 
-__all__ = ["ProjectionLayer", "RulePenalty", "RuleSatisfaction", "WithRules", "with_rules"]
+__all__ = [
+    "ProgramLayer",
+    "ProjectionLayer",
+    "RulePenalty",
+    "RuleSatisfaction",
+    "WithRules",
+    "with_rules",
+]

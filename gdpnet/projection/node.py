@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from gdpnet.errors import InputError
-from gdpnet.ir.batch import as_array, flat
+from gdpnet.ir.batch import as_array, flat, to_cpu, to_device
 from gdpnet.ir.rules import Rules
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class OperatorNode:
             if x is not None and to_x is not None:
                 total += (to_x.cpu() * x).sum(-1)
             columns.append(total)
-        return torch.stack(columns, -1).type(like.dtype).to(like.device)
+        return to_device(torch.stack(columns, -1).type(like.dtype), like.device)
 
     def refuse_twice(self, by_inputs: bool) -> None:
         """Raise where the derivative is not constant nearby.
@@ -149,14 +149,14 @@ def each(x: Tensor, shape: torch.Size) -> Tensor:
 
 def flat_array(value: Tensor) -> np.ndarray:
     """A flat batch as an array; in this order: there are devices without float64."""
-    return as_array(flat(value if value.is_cpu else value.cpu()))
+    return as_array(flat(value if value.is_cpu else to_cpu(value)))
 
 
 def shaped(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """A flat batch in the shape and on the device of another tensor."""
     tensor = torch.from_numpy(values)
     if dtype is not torch.float64 or not like.is_cpu:
-        tensor = tensor.type(dtype).to(like.device)  # in this order: not all know float64
+        tensor = to_device(tensor.type(dtype), like.device)  # in this order: float64 may be unknown
     return tensor if like.ndim == 2 else tensor.reshape(like.shape)
 
 
@@ -167,7 +167,7 @@ def through_rows(
 
     Which rules apply is a step in x: it contributes nothing.
     """
-    leaf = x.detach().cpu().requires_grad_()  # there are devices without float64
+    leaf = to_cpu(x.detach()).requires_grad_()
     # Samples whose rows get no gradient stay out: their coefficients may be no numbers.
     taken = found.bound.any(1) | found.varying.any((1, 2))
     with torch.enable_grad():
@@ -182,4 +182,4 @@ def through_rows(
             return torch.zeros_like(x)
         to = [torch.from_numpy(np.ascontiguousarray(to)) for _, to in pairs]
         (gradient,) = torch.autograd.grad([value for value, _ in pairs], leaf, to)
-    return gradient.to(x.device)
+    return to_device(gradient, x.device)

@@ -39,13 +39,14 @@ def raise_conflict(request: Request, answer: Answer) -> None:
     message = (
         f"No output satisfies all active rules in {name_rows(torch.from_numpy(conflict))}. In row "
         f"{first} these contradict each other: {', '.join(named)}. on_conflict='pass' lets such "
-        "predictions through, "
+        "predictions through"
     )
     if contradiction.unmendable(request.rules, x)[0]:
         raise ConflictError(message + "; breaking rules does not help here.")
-    message += ", 'drop' leaves out the least important rules"
-    if not request.rules.data.curved:  # 'nearest' is refused for those
-        message += ", 'nearest' breaks the rules as little as possible"
+    message += (
+        ", 'drop' leaves out the least important rules, 'nearest' breaks the rules as little as "
+        "possible"
+    )
     raise ConflictError(message + ".")
 
 

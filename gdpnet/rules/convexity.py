@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -100,6 +101,30 @@ class ConvexReader:
             for one in (form, *(t for curve in curves for t in curve.arguments)):
                 checked(one, owner)
         return found
+
+    def minimised(
+        self, expression: Any, sign: Coefficient, owner: str, top: Callable[[], int]
+    ) -> list[RowDraft]:
+        """What is minimised: a sum of linear and convex terms, and rows that it needs.
+
+        Args:
+            expression: what is minimised, or maximised.
+            sign: -1 for the latter.
+            owner: what to call it.
+            top: makes a column, which is minimised instead where there are maxima.
+        """
+        form = self._read(expression, owner).times(sign)
+        try:
+            pieces = self._pieces(form)
+            if len(pieces) == 1:
+                return self._piece(pieces[0])
+            column = LinearForm(columns={top(): ONE})
+            rows = [row for piece in pieces for row in self._piece(piece - Curved(column))]
+        except Refusal as why:
+            raise RuleError(
+                f"{owner}: {shown(why.term)} {why.reason}. What is minimised must be convex."
+            ) from None
+        return [(column, False, ()), *rows]
 
     def _refused(
         self, left: Curved, right: Curved, sense: str, owner: str, why: Refusal | None = None
@@ -366,7 +391,14 @@ class ConvexReader:
         try:
             return quadratics.squares(entries, ranges), linear
         except Indefinite as found:
-            raise self._not_squares(form, found.least) from None
+            kept = [p for p in form.products if p.is_square and self._sign(p.weight)[0] >= 0.0]
+            kept = [p for p in kept if not _is_number(p)]
+            if found.least is not None or not kept:
+                raise self._not_squares(form, found.least) from None
+        # Squares that depend on inputs stay as they were written.
+        others = replace(form, products=tuple(p for p in form.products if p not in kept))
+        squares, linear = self._squares(others, with_constant)
+        return [*(_weighted_square(p, ranges) for p in kept), *squares], linear
 
     def _not_squares(self, form: Curved, least: float | None) -> Refusal:
         if least is None:
@@ -480,6 +512,13 @@ def _weighted_square(term: Quadratic, ranges: Sequence[Interval]) -> Square:
     if term.weight.is_number:
         return Square(term.weight.number, term.left)
     return Square(1.0, term.left.times(quadratics.root_of(term.weight, ranges)))
+
+
+def _is_number(term: Quadratic) -> bool:
+    """Whether a product does not depend on inputs."""
+    forms = (term.left, term.right)
+    every = [term.weight, *(f.constant for f in forms), *(a for f in forms for _, a in f)]
+    return all(coefficient.is_number for coefficient in every)
 
 
 def _says_nothing(left: Curved, right: Curved) -> bool:

@@ -83,6 +83,37 @@ def test_inputs_are_moved_to_the_predictions(rules, without_float64) -> None:
     assert torch.equal(back(inputs.grad), wanted.grad)
 
 
+def test_derivatives_of_torch_func_and_second_ones(rules, without_float64) -> None:
+    layer = gdpnet.ProjectionLayer(rules, gradient="vertex")
+    found = {}
+    for where in ("cpu", ELSEWHERE):
+        yhat, x = (t.to(where) for t in sampled())
+        leaf = yhat.clone().requires_grad_()
+        (first,) = torch.autograd.grad(layer(leaf, x).square().sum(), leaf, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), leaf)
+        found[where] = [first.detach(), second]
+    for here, there in zip(found["cpu"], found[ELSEWHERE], strict=True):
+        torch.testing.assert_close(back(there), here)
+
+
+def test_a_program_is_solved_for_another_device(without_float64) -> None:
+    m = pyo.ConcreteModel()
+    m.p = pyo.Param([1, 2], mutable=True, initialize=1.0)
+    m.y = pyo.Var([1, 2], bounds=(0, 3))
+    m.total = pyo.Constraint(expr=m.y[1] + m.y[2] == 2)
+    m.cost = pyo.Objective(expr=pyo.quicksum((m.y[i] - m.p[i]) ** 2 for i in (1, 2)))
+    layer = gdpnet.nn.ProgramLayer(m, inputs=[m.p], outputs=[m.y])
+    found = {}
+    for where in ("cpu", ELSEWHERE):
+        given = sampled()[0].to(where).requires_grad_()
+        y, info = layer(given, return_info=True)
+        assert y.device == info.status.device == torch.device(where)
+        y.square().sum().backward()
+        found[where] = [y.detach(), given.grad]
+    for here, there in zip(found["cpu"], found[ELSEWHERE], strict=True):
+        torch.testing.assert_close(back(there), here)
+
+
 def test_rules_are_measured(rules, without_float64) -> None:
     yhat, x = sampled()
     there = yhat.to(ELSEWHERE)

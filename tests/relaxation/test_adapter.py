@@ -162,7 +162,7 @@ def costs_of_program(program: RelaxationProgram, instance: Any) -> Counter[Signa
 
 def costs_of_chain(lp: Any) -> Counter[Signature]:
     matrices = read_matrices(lp)
-    return _signed(matrices.variables, matrices.costs(matrices.values()))
+    return _signed(matrices.variables, matrices.cost_at(matrices.values()))
 
 
 def _signed(variables: Sequence[Variable], cost: np.ndarray) -> Counter[Signature]:

@@ -47,7 +47,7 @@ def test_a_price_may_depend_on_params_and_be_set_anew() -> None:
     place = [param.name for param in matrices.params].index("p")
     values = matrices.values()
     values[place] = 6.0
-    assert sorted(matrices.costs(values))[-1] == 3.0
+    assert sorted(matrices.cost_at(values))[-1] == 3.0
 
 
 def two() -> Any:

@@ -28,7 +28,7 @@ def solved(matrices: Matrices, values: np.ndarray | None = None) -> float:
     form = StandardForm(matrices.structure)
     numbers = matrices.numbers(matrices.values() if values is None else values)
     entries, right = form.matrices(*(n[None] for n in numbers))
-    cost = matrices.costs(matrices.values())
+    cost = matrices.cost_at(matrices.values())
     given = entries[0], right[0], cost, np.zeros(len(cost))
     found = KeptProgram(form, *given).solve(*given)
     if found.outcome is Outcome.INFEASIBLE:

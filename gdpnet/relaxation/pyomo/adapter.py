@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,84 +15,48 @@ from pyomo.gdp import Disjunct, Disjunction
 from scipy.sparse import csr_array
 
 from gdpnet.errors import RuleError
-from gdpnet.ir.atoms import Evaluator
-from gdpnet.ir.data import Row
+from gdpnet.ir.data import Row, Shape
 from gdpnet.ir.linear import Coefficient, LinearForm
-from gdpnet.lp.conic import Cone, ConeKind, ConicStructure
 from gdpnet.relaxation.cones import perspective
+from gdpnet.relaxation.parametric import AtomTable, ConicRows, ParametricProgram
 from gdpnet.relaxation.program import Variable
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.curves import CurvedReader, plain_head
 from gdpnet.relaxation.pyomo.provenance import get_src_disjuncts, of
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
 from gdpnet.rules.convexity import RowDraft
+from gdpnet.rules.expressions import Nonlinear
 
 
 @dataclass(frozen=True)
-class ConicRows:
-    """Rows of which `a v - b` together are in a cone.
+class Matrices(ParametricProgram):
+    """A parametric program, and the Params that its atoms name.
 
     Attributes:
-        name: constraint that they came from.
-        kind: of the cone.
-        members: one row each.
-        exponent: of a power cone.
-    """
-
-    name: str
-    kind: ConeKind
-    members: tuple[Row, ...]
-    exponent: float
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """A program `A v <= b` (or `==`), `lower <= v <= upper`, and cones, parametric in Params.
-
-    Every entry of A and b is `number + sum(multiplier * atom)`, an atom being an expression of the
-    Params; those are the inputs of the rules, and `gdpnet_yhat`.
-
-    Attributes:
-        variables: what each column is.
-        lower, upper: bounds that are numbers, `n`; others are rows.
-        rows: with names of the constraints (or variables) they came from.
-        cost: of each column.
-        params: Params that the atoms name.
+        params: Params that the atoms name, such as the inputs of the rules and `gdpnet_yhat`; and
+            Vars that are fixed.
         lp: the model that the Params belong to.
-        cones: rows that are in cones; none where the program is linear.
+        columns: Var of each column, of those that are one.
+        sense: 1 where the Objective is minimised, -1 where it is maximised.
+        constant: what is minimised besides, whatever the columns are.
     """
 
-    variables: tuple[Variable, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    rows: tuple[Row, ...]
-    cost: tuple[Coefficient, ...]
     params: tuple[Any, ...]
     lp: Any
-    cones: tuple[ConicRows, ...] = ()
+    columns: tuple[Any, ...]
+    sense: int
+    constant: AtomTable
 
-    @cached_property
-    def _every(self) -> tuple[Row, ...]:
-        """The rows, and behind them the members of cones."""
-        return (*self.rows, *(row for cone in self.cones for row in cone.members))
+    @property
+    def cost(self) -> np.ndarray:
+        """Of each column, where it does not depend on Params, `n`."""
+        return np.array([cost.number for cost in self.costs])
 
-    @cached_property
-    def _entries(self) -> list[tuple[int, int, Coefficient]]:
-        return [(i, j, a) for i, row in enumerate(self._every) for j, a in row.terms]
-
-    @cached_property
-    def structure(self) -> ConicStructure:
-        """The program without its numbers, as solvers of cones take it."""
-        first, cones = len(self.rows), []
-        for cone in self.cones:
-            cones.append(Cone(cone.kind, first, len(cone.members), cone.exponent))
-            first += len(cone.members)
-        return ConicStructure(
-            *(self.lower, self.upper),
-            start=np.cumsum([0, *(len(row.terms) for row in self._every)]),
-            column=np.array([j for _, j, _ in self._entries], dtype=np.int64),
-            equality=np.array([row.equality for row in self._every], dtype=bool),
-            cones=tuple(cones),
+    @property
+    def program(self) -> ParametricProgram:
+        """The same without Pyomo."""
+        return ParametricProgram(
+            **{each.name: getattr(self, each.name) for each in fields(ParametricProgram)}
         )
 
     def numbers(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,17 +65,23 @@ class Matrices:
         Args:
             values: in the order of `params`.
         """
-        number = _evaluator(values)
-        entries = np.array([number(a) for *_, a in self._entries])
-        return entries, np.array([number(row.bound) for row in self._every])
+        given = torch.as_tensor(values, dtype=torch.float64).reshape(1, -1)
+        entries, bound, _ = self.evaluate(given)
+        return entries[0].numpy(), bound[0].numpy()
 
-    def costs(self, values: np.ndarray) -> np.ndarray:
+    def cost_at(self, values: np.ndarray) -> np.ndarray:
         """Cost of each column for values of the Params, `n`; prices may depend on them."""
-        return np.array([_evaluator(values)(cost) for cost in self.cost])
+        given = torch.as_tensor(values, dtype=torch.float64).reshape(1, -1)
+        found: np.ndarray = self.evaluate(given).cost[0].numpy()
+        return found
 
     def values(self) -> np.ndarray:
         """Values that the Params have now, in the order of `params`."""
         return np.array([float(pyo.value(param)) for param in self.params])
+
+    def given(self) -> torch.Tensor:
+        """The same as a batch of one."""
+        return torch.from_numpy(self.values()).reshape(1, -1)
 
     def at(self, values: np.ndarray) -> tuple[csr_array, np.ndarray]:
         """A and b for values of the Params, without members of cones.
@@ -121,10 +90,13 @@ class Matrices:
             values: in the order of `params`.
         """
         entries, bound = self.numbers(values)
-        count = sum(len(row.terms) for row in self.rows)
-        at = tuple(np.array([e[k] for e in self._entries[:count]], dtype=int) for k in (0, 1))
-        shape = (len(self.rows), len(self.variables))
-        return csr_array((entries[:count], at), shape=shape), bound[: len(self.rows)]
+        rows, structure = len(self.rows), self.structure
+        start = structure.start[: rows + 1]
+        shape = (rows, len(self.variables))
+        matrix = csr_array(
+            (entries[: start[-1]], structure.column[: start[-1]], start), shape=shape
+        )
+        return matrix, bound[:rows]
 
 
 def read_matrices(lp: Any) -> Matrices:
@@ -154,6 +126,43 @@ def read_matrices(lp: Any) -> Matrices:
     return _Reading(lp).matrices()
 
 
+def read_program(model: Any, outputs: Sequence[VarData] = ()) -> Matrices:
+    """A convex program of Pyomo as matrices that know where they came from.
+
+    What is minimised, or maximised, and the constraints may be linear or convex; Vars are
+    continuous. Of a program that gdpnet's transformations wrote, columns know what they copy.
+
+    Args:
+        model: a ConcreteModel with one active Objective.
+        outputs: Vars that get a column in any case.
+
+    Example:
+        >>> import pyomo.environ as pyo
+        >>> from gdpnet.relaxation.pyomo.adapter import read_program
+        >>> m = pyo.ConcreteModel()
+        >>> m.a = pyo.Param(mutable=True, initialize=2.0)
+        >>> m.y = pyo.Var(bounds=(0, 10))
+        >>> m.least = pyo.Constraint(expr=m.a * m.y >= 1)
+        >>> m.cost = pyo.Objective(expr=(m.y - 3 * m.a) ** 2)
+        >>> matrices = read_program(m)
+        >>> matrices.square.tolist(), matrices.evaluate(matrices.given()).cost.tolist()
+        ([2.0], [[-12.0]])
+    """
+    reading = _Reading(model)
+    for variable in outputs:
+        reading.reader.column(variable)
+    matrices = reading.matrices()
+    whole = [v.name for v in reading.reader.variables if not v.is_continuous()]
+    if whole:
+        raise RuleError(
+            f"program: the Var '{whole[0]}' is not continuous"
+            f"{f', and {len(whole) - 1} more' if len(whole) > 1 else ''}; a convex program has no "
+            "whole numbers. Relax them first: "
+            "pyo.TransformationFactory('core.relax_integer_vars').apply_to(model)."
+        )
+    return matrices
+
+
 class _Reading:
     def __init__(self, lp: Any) -> None:
         self.lp = lp
@@ -162,7 +171,8 @@ class _Reading:
         self.heads: list[Variable] = []
         self.hull = pyo.TransformationFactory("gdpnet.hull")
         self.known = ComponentMap()
-        for j, output in lp.gdpnet_y.items():
+        lifted = lp.component("gdpnet_distance") is not None
+        for j, output in lp.gdpnet_y.items() if lifted else ():
             self.known[output] = Variable("value", output.name)
             self.known[lp.gdpnet_eta[j]] = Variable("distance", output.name)
         for number, blocks in enumerate(_blocks(lp, "_gdpnet_logic")):
@@ -202,24 +212,62 @@ class _Reading:
                 rows.append(_row(name, lower - body))
             if upper is not None:
                 rows.append(_row(name, body - upper))
+        cost, squares, drafts = self._objective()
+        waiting += drafts
         own = len(self.reader.variables)
         bounds = [self._bounds(j, rows) for j in range(own)]
-        for name, drafts in waiting:
-            for draft in drafts:
+        for name, drafted in waiting:
+            for draft in drafted:
                 self._outside(name, draft, rows, cones, bounds)
-        cost = self.reader.linear(self.lp.gdpnet_distance.expr, "gdpnet_distance")
         ends = np.array(bounds).reshape(-1, 2)
         columns = range(len(bounds))
-        return Matrices(
+        made = Matrices(
             variables=(*(self._variable(v) for v in self.reader.variables), *self.heads),
             lower=ends[:, 0],
             upper=ends[:, 1],
             rows=tuple(rows),
-            cost=tuple(cost.columns.get(j, Coefficient()) for j in columns),
+            costs=tuple(cost.columns.get(j, Coefficient()) for j in columns),
+            square=np.zeros(len(bounds)),
+            curved=np.zeros(len(bounds), dtype=bool),
             params=tuple(self.reader.constants),
             lp=self.lp,
+            columns=tuple(self.reader.variables),
+            sense=self.sense,
+            constant=AtomTable([_constant(cost, squares)]),
             cones=tuple(cones),
         )
+        return made.with_squares(squares) if squares else made  # type: ignore[return-value]
+
+    def _objective(
+        self,
+    ) -> tuple[LinearForm, list[tuple[float, LinearForm]], list[tuple[str, list[RowDraft]]]]:
+        """Costs, squares of forms, and rows that what is minimised needs besides."""
+        found = list(self.lp.component_data_objects(pyo.Objective, active=True))
+        if len(found) != 1:
+            raise RuleError(f"program: expected one active Objective, got {len(found)}.")
+        (objective,) = found
+        self.sense = int(objective.sense)  # minimize is 1, maximize -1
+        sign = Coefficient(float(self.sense))
+        owner = f"Objective '{objective.name}'"
+        try:
+            return self.reader.linear(objective.expr, owner).times(sign), [], []
+        except Nonlinear:
+            pass
+        first, *domains = self.curved.minimised(objective, sign, owner)
+        form, _, curves = first
+        squares = [
+            (2.0 * curve.weight, argument)
+            for curve in curves
+            if curve.shape is Shape.SQUARES
+            for argument in curve.arguments
+        ]
+        others = tuple(curve for curve in curves if curve.shape is not Shape.SQUARES)
+        drafts = list(domains)
+        if others:  # below a Var that is minimised
+            top = self.reader.column(self.curved.top())
+            form = form + LinearForm(columns={top: Coefficient(1.0)})
+            drafts.append((LinearForm(columns={top: Coefficient(-1.0)}), False, others))
+        return form, squares, [(objective.name, drafts)] if drafts else []
 
     def _outside(
         self,
@@ -340,15 +388,14 @@ def _minus(form: LinearForm) -> LinearForm:
     return form.times(Coefficient(-1.0))
 
 
-def _evaluator(values: np.ndarray) -> Callable[[Coefficient], float]:
-    """What gives the number of a coefficient, for values of the Params."""
-    evaluate = Evaluator(torch.as_tensor(values, dtype=torch.float64).reshape(1, -1))
-
-    def number(coefficient: Coefficient) -> float:
-        atoms = coefficient.atoms.items()
-        return coefficient.number + sum(m * float(evaluate(atom)[0]) for atom, m in atoms)
-
-    return number
+def _constant(cost: LinearForm, squares: list[tuple[float, LinearForm]]) -> Coefficient:
+    """What is left of costs, and of squares of one column, where that is 0."""
+    total = cost.constant
+    for weight, form in squares:
+        ((_, a), *more) = form
+        if not more and a.is_number:  # see `ParametricProgram.with_squares`
+            total = total + (form.constant * form.constant).scaled(0.5 * weight)
+    return total
 
 
 def _row(name: str, form: LinearForm, equality: bool = False) -> Row:

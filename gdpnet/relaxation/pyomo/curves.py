@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 
 from gdpnet.ir.data import Shape
 from gdpnet.ir.intervals import EVERYTHING, Interval
-from gdpnet.ir.linear import LinearForm
+from gdpnet.ir.linear import Coefficient, LinearForm
 from gdpnet.lp.conic import ConeKind
 from gdpnet.relaxation.cones import Perspective, perspective
 from gdpnet.relaxation.pyomo.provenance import note_cone, note_copy, note_head
@@ -41,6 +41,25 @@ class CurvedReader:
         except Nonlinear:
             return self._convex.rows(constraint.expr, f"Constraint '{constraint.name}'")
         return None
+
+    def minimised(self, objective: Any, sign: Coefficient, owner: str) -> list[RowDraft]:
+        """What an Objective minimises, as a row without its sense, and rows of its domain.
+
+        Args:
+            objective: the Objective.
+            sign: -1 where it is maximised.
+            owner: what to call it.
+        """
+        return self._convex.minimised(objective.expr, sign, owner, self._top_column)
+
+    def top(self) -> Any:
+        """A Var for what has no other name: it is minimised, and stands above the rest."""
+        top = pyo.Var()
+        top.construct()
+        return top
+
+    def _top_column(self) -> int:
+        return self.reader.column(self.top())
 
     def _inputs(self) -> list[Interval]:
         return [self._ranges.get(id(c), EVERYTHING) for c in self.reader.constants]

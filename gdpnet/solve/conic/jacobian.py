@@ -1,20 +1,4 @@
-r"""Derivatives of conic programs at their solutions, from the conditions of optimality.
-
-With slack s, multipliers v and u = s - v, the solution of
-
-    minimise z P z / 2 + q z    subject to    A z + s = b, s in K
-
-is a zero of F(z, u) = (P z + q + A' (Pi(u) - u),  A z + Pi(u) - b), Pi being the projection onto K.
-Its derivative D is 1 for a row that is not tight and 0 for one that is; on the boundary of a
-second-order cone it is a matrix. Copies without weight stay at 0 and are left out. With the loss's
-gradient g with respect to z and
-
-    [ P   A' (D - 1) ]'   [ w ]   [ g ]
-    [ A   D          ]    [ r ] = [ 0 ]
-
-the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A in row i and column
-j. Where tight rows depend on each other the multipliers are not unique, and w is; the solution of
-least norm is taken.
+"""The derivative of batches of relaxed projections that are conic programs.
 
 The point of the program does not depend on c, the prediction within its bounds (see `data`), so
 predictions enter through their costs alone.
@@ -24,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdpnet.lp.conic import ConeKind, ConicSolution
-from gdpnet.lp.standard import Span, StandardForm
+from gdpnet.lp.conic import ConicSolution
+from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.solve.base import Gradients, Linearisation
+from gdpnet.solve.conic.adjoint import adjoint
 from gdpnet.solve.conic.data import ConicData
 
 Array = np.ndarray
 
 _WEIGHT = 1e-6  # a copy with less is left out
-_RANK = 1e-9  # relative to the largest, of singular values that count
 
 
 class ConicJacobian(Linearisation):
@@ -70,7 +54,11 @@ class ConicJacobian(Linearisation):
         for s, solution in enumerate(self._found):
             along = np.zeros(len(program.lower))
             along[program.outputs] = gradient[s, program.which]
-            to_cost[s], to_entries[s], to_right[s] = self._one(s, solution, entries[s], along)
+            assert solution.point is not None
+            to_cost[s], to_entries[s], to_right[s] = adjoint(
+                *(form, entries[s], self._square * self._unit[s], solution, along),
+                columns=np.flatnonzero(self._carried(solution.point)),
+            )
         to_value, to_bound = form.pull_back(to_entries, to_right)
         to_moving = np.concatenate([to_value, to_bound], 1)[:, program.moving]
         bound, varying, _ = program.pull_back(to_moving, gradient, data.parameters)
@@ -81,80 +69,7 @@ class ConicJacobian(Linearisation):
         yhat[:, program.which] = -2.0 * square * through
         return Gradients(yhat, bound, varying)
 
-    def _one(
-        self, s: int, solution: ConicSolution, entries: Array, along: Array
-    ) -> tuple[Array, Array, Array]:
-        """Gradients with respect to costs, entries of A and right sides."""
-        from scipy.sparse import csc_array  # late: its import takes a while
-
-        form = self._form
-        z, slack, dual = solution.point, solution.slack, solution.dual
-        assert z is not None
-        assert slack is not None
-        assert dual is not None
-        columns = np.flatnonzero(self._carried(z))
-        shape = form.rows, len(z)
-        matrix = csc_array((entries, form.indices, form.indptr), shape=shape)[:, columns]
-        rows, derivative = _tight(form, slack - dual, np.unique(matrix.indices[matrix.data != 0.0]))
-        tight = matrix.tocsr()[rows].toarray()
-        n, m = len(columns), len(rows)
-        system = np.zeros((n + m, n + m))
-        system[:n, :n] = np.diag(self._square[columns] * self._unit[s])
-        system[:n, n:] = tight.T @ (derivative - np.eye(m))
-        system[n:, :n] = tight
-        system[n:, n:] = derivative
-        given = np.concatenate([along[columns], np.zeros(m)])
-        solved = np.linalg.lstsq(system.T, given, rcond=_RANK)[0]
-        w, r = np.zeros(len(z)), np.zeros(form.rows)
-        w[columns], r[rows] = solved[:n], solved[n:]
-        to_entries = -(dual[form.indices] * w[form.column_of] + r[form.indices] * z[form.column_of])
-        return -w, to_entries, r
-
     def _carried(self, z: Array) -> Array:
         """Columns that are no copies of products without weight, bool `n`."""
         program = self._program
         return np.asarray((program.weight_of < 0) | (z[program.weight_of] > _WEIGHT))
-
-
-def _tight(form: StandardForm, u: Array, rows: Array) -> tuple[Array, Array]:
-    """Rows that are not slack, and the derivative of the projection onto their cones there.
-
-    Args:
-        form: the standard form.
-        u: slack less multiplier of each row.
-        rows: those that matter.
-    """
-    matter = np.zeros(form.rows, dtype=bool)
-    matter[rows] = True
-    plain = np.arange(form.equal + form.less)
-    kept = list(plain[matter[plain] & ((plain < form.equal) | (u[plain] <= 0.0))])
-    blocks: list[tuple[int, Array]] = []
-    for span in form.cones:
-        inside = slice(span.first, span.first + span.size)
-        if not matter[inside].any():
-            continue
-        block = _of_projection(span, u[inside])
-        if block is not None:
-            blocks.append((len(kept), block))
-            kept += range(span.first, span.first + span.size)
-    derivative = np.zeros((len(kept), len(kept)))
-    for at, block in blocks:
-        derivative[at : at + len(block), at : at + len(block)] = block
-    return np.array(kept, dtype=np.int64), derivative
-
-
-def _of_projection(span: Span, u: Array) -> Array | None:
-    """Derivative of the projection onto a cone; None inside of it, where it is the identity."""
-    assert span.kind is ConeKind.SECOND_ORDER
-    t, x = float(u[0]), u[1:]
-    length = float(np.linalg.norm(x))
-    if length <= t:
-        return None
-    if length <= -t:
-        return np.zeros((span.size, span.size))
-    along, ratio = x / length, t / length
-    found = np.empty((span.size, span.size))
-    found[0, 0] = 1.0
-    found[0, 1:] = found[1:, 0] = along
-    found[1:, 1:] = (1.0 + ratio) * np.eye(len(x)) - ratio * np.outer(along, along)
-    return 0.5 * found
