@@ -29,7 +29,7 @@ from gdpnet.testing.problems import stress
 from gdpnet.threads import cores
 
 FILES = 8
-os.environ["RAY_worker_niceness"] = "0"  # as the other modes have it
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (as the other modes have it)
 
 
 def cheap(rows: int) -> tuple[gdpnet.RuleModel, np.ndarray, np.ndarray]:

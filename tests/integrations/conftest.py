@@ -16,7 +16,8 @@ if not os.environ.get("GDPNET_INTEGRATIONS"):
 
 # Nothing is sent anywhere, and nothing is fetched.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAY_worker_niceness"] = "0"  # or workers starve beside whatever else the machine does
+# Or workers starve beside whatever else the machine does.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
