@@ -1,4 +1,4 @@
-# make demo | test | test-minimal | lint | core | core-test | stubs | sanitize | fuzz | fuzz-core
+# make demo | test | test-minimal | test-integrations | lint | core | core-test | stubs | sanitize | fuzz | fuzz-core
 #      | bench | bench-quick | tutorials | docs | wheel | clean
 PYTHON ?= python3
 VENV ?= .venv
@@ -30,13 +30,14 @@ INSTALL = SKBUILD_BUILD_DIR=$(BUILD) SKBUILD_CMAKE_FRESH=1 SKBUILD_CMAKE_DEFINE=
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-minimal lint core core-test stubs sanitize fuzz fuzz-core bench
+.PHONY: help install demo test test-minimal test-integrations lint core core-test stubs sanitize fuzz fuzz-core bench
 .PHONY: bench-quick tutorials docs wheel clean
 
 help:
 	@echo "make demo         the cooling model: relaxations compared, all methods trained, two reports"
 	@echo "make test         lint, types and tests, of C++ and Python"
 	@echo "make test-minimal saved rules without Pyomo, a model without extras, on each Python found"
+	@echo "make test-integrations  Lightning, Hugging Face, skorch, Ray, FastAPI, ONNX, in an environment of their own"
 	@echo "make lint         ruff, mypy and import-linter only"
 	@echo "make core         the compiled core, where its sources have changed"
 	@echo "make core-test    its C++ tests"
@@ -127,6 +128,25 @@ test: lint core-test
 # Installs torch anew for each of them.
 test-minimal:
 	tests/environments/run
+
+# Packages that gdpnet does not need are installed apart; the core is the one that is built here.
+INTEGRATIONS ?= build/integrations
+
+$(INTEGRATIONS)/.installed: tests/integrations/requirements.txt constraints.txt
+	@mkdir -p $(INTEGRATIONS) && date +%s > $(INTEGRATIONS)/.began
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+	  -r tests/integrations/requirements.txt
+	@$(INTEGRATIONS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  | xargs -I{} sh -c 'echo $(CURDIR) > {}/gdpnet.pth'
+	@touch $@
+	@echo "Installed in $$(( $$(date +%s) - $$(cat $(INTEGRATIONS)/.began) )) seconds," \
+	  "$$(du -sh $(INTEGRATIONS) | cut -f1)."
+
+# There a package that is missing is a failure. Warnings of others are not ours to mend.
+test-integrations: $(INTEGRATIONS)/.installed $(CORE)
+	GDPNET_INTEGRATIONS=1 OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -W default \
+	  tests/integrations $(PYTEST_ARGS)
 
 fuzz: $(STAMP) $(CORE)
 	OMP_NUM_THREADS=1 $(PY) -W error -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)

@@ -10,6 +10,7 @@ each takes. A script that fails is told at the end, and the others are run all t
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -36,8 +37,13 @@ SCRIPTS = {
     "plans": 4,
     "native": 8,
     "gradients": 8,
+    "serving": 3,
+    "bulk": 4,
     "run_peers": 11,
 }
+
+# Of packages that are installed by `make test-integrations`, and not beside the others.
+NEEDED = {"serving": ("fastapi", "uvicorn"), "bulk": ("ray",)}
 
 
 def minutes(name: str) -> float:
@@ -57,6 +63,9 @@ def reason_to_skip(name: str, arguments: argparse.Namespace) -> str | None:
     if name == "instructions":
         missing = [tool for tool in ("cmake", "valgrind") if shutil.which(tool) is None]
         return f"needs {' and '.join(missing)}" if missing else None
+    absent = [each for each in NEEDED.get(name, ()) if importlib.util.find_spec(each) is None]
+    if absent:
+        return f"needs {' and '.join(absent)}: run it by build/integrations/bin/python"
     return None
 
 

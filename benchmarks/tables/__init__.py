@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
+    bulk,
     convex,
     euclidean,
     exact,
@@ -22,14 +23,15 @@ from . import (
     prices,
     relaxations,
     rules,
+    serving,
 )
 from ._stored import NotMeasuredError, Stored, described, stamps
 
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
-    prices, relaxations, rules,
+    bulk, convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
+    prices, relaxations, rules, serving,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

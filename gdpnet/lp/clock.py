@@ -1,4 +1,4 @@
-"""One limit of time for everything that is done for a sample, and calling it off."""
+"""One limit of time for everything that is done for a sample or a batch, and calling it off."""
 
 from __future__ import annotations
 
@@ -45,8 +45,17 @@ class Clock:
 
     def half(self) -> Clock:
         """A clock with half of what is left."""
-        left = self.left
-        return Clock(None if left is None else left / 2)
+        return Clock(self.share(2))
+
+    def share(self, parts: float, most: float | None = None) -> float | None:
+        """Seconds for one of equal parts of what is left; None without a limit.
+
+        Args:
+            parts: their number.
+            most: a limit that the part has besides, or None.
+        """
+        limits = [self.left if self.left is None else self.left / parts, most]
+        return min((limit for limit in limits if limit is not None), default=None)
 
 
 UNLIMITED = Clock()

@@ -36,6 +36,7 @@ class ProjectionLayer(nn.Module):
         forward: `"exact"`, or `"qp"` for study.
         strict: rules hold without tolerance.
         time_limit: seconds for each sample.
+        deadline: seconds for a batch.
         threads: samples solved at a time.
         on_conflict: `"pass"`, `"raise"`, `"nearest"` or `"drop"`.
         on_invalid: `"raise"` or `"mark"`.
@@ -65,6 +66,7 @@ class ProjectionLayer(nn.Module):
         forward: str = "exact",
         strict: bool = False,
         time_limit: float | None = None,
+        deadline: float | None = None,
         threads: int | None = None,
         on_conflict: str = "pass",
         on_invalid: str = "raise",
@@ -81,6 +83,7 @@ class ProjectionLayer(nn.Module):
             forward=forward,
             strict=strict,
             time_limit=time_limit,
+            deadline=deadline,
             threads=threads,
             on_conflict=on_conflict,
             on_invalid=on_invalid,

@@ -17,6 +17,7 @@ from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.batch import read_arrays
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
+from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.projection import postprocessing
 from gdpnet.projection.operator import has_tangent, is_transformed, transformed
 from gdpnet.projection.projection import Projection
@@ -54,6 +55,7 @@ def project(
     forward: str = "exact",
     strict: bool = False,
     time_limit: float | None = None,
+    deadline: float | None = None,
     threads: int | None = None,
     on_conflict: str = "pass",
     on_invalid: str = "raise",
@@ -100,6 +102,11 @@ def project(
         time_limit: seconds for each sample, all solvers together (half of it for the engine's
             search before MILP takes over); then the best found is returned with status LIMIT, or
             the prediction with UNSOLVED where nothing was found.
+        deadline: seconds for the whole batch, shared out evenly: the engine's search may take for
+            a sample what half of the deadline gives to each (all of it where no MILP takes over),
+            and each sample that is left then its share of what is left; those that are not reached
+            are LIMIT or UNSOLVED. Where no share is used up the answers are those without it.
+            Relaxations have no search, and neither limit.
         threads: samples solved at a time; where not given chosen by the size of the batch, within
             the affinity mask of the process and `torch.get_num_threads()`. The answers do not
             depend on it.
@@ -134,6 +141,7 @@ def project(
         forward,
         strict,
         time_limit,
+        deadline,
         threads,
         on_conflict,
         on_invalid,
@@ -141,7 +149,7 @@ def project(
     if weights is not None or not isinstance(solver, str) or not isinstance(rules, Rules):
         return _new_projector(rules, keywords)(yhat, x)
     # Of equal keywords True and 1 are two, and a name may be registered anew.
-    key = *keywords, type(threads), type(time_limit), BACKENDS.get(solver)
+    key = *keywords, type(threads), type(time_limit), type(deadline), BACKENDS.get(solver)
     known = rules.cache[_projectors]
     try:
         projector = known.get(key)
@@ -182,6 +190,7 @@ class Projector:
         forward: str = "exact",
         strict: bool = False,
         time_limit: float | None = None,
+        deadline: float | None = None,
         threads: int | None = None,
         on_conflict: str = "pass",
         on_invalid: str = "raise",
@@ -192,8 +201,9 @@ class Projector:
         check_choice("on_conflict", on_conflict, ("pass", "raise", "nearest", "drop"))
         check_choice("on_invalid", on_invalid, ("raise", "mark"))
         check_seconds("time_limit", time_limit)
+        check_seconds("deadline", deadline)
         check_count("threads", threads, none=True)
-        self.rules = rules
+        self.rules, self.deadline = rules, deadline
         self.relaxation, self.forward = relaxation, forward
         self.strict, self.on_conflict, self.on_invalid = strict, on_conflict, on_invalid
         plan = _plan(rules, relaxation)
@@ -292,7 +302,8 @@ class Projector:
             linearise = wanted and sensitivity.needs_linearisation
         key = origin.dtype, linearise
         settings, harmless = self._known.get(key) or self._settings_for(*key)
-        request = Request(rules, inputs, predictions, invalid, settings, mark)
+        clock = UNLIMITED if self.deadline is None else Clock(self.deadline)
+        request = Request(rules, inputs, predictions, invalid, settings, mark, clock)
         assembled = time.perf_counter()
 
         answer = self.backend.solve(request)
@@ -344,6 +355,7 @@ class Projector:
             "forward": self.forward,
             "strict": self.strict,
             "time_limit": self._settings.time_limit,
+            "deadline": self.deadline,
             "threads": self._settings.threads,
             "on_conflict": self.on_conflict,
             "on_invalid": self.on_invalid,

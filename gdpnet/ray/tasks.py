@@ -105,7 +105,9 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR", **own if address == "local" else {})
+        ray.init(
+            address, log_to_driver=False, logging_level="ERROR", **own if address == "local" else {}
+        )
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise SolverError(f"Ray at {address!r} cannot be reached: {reason}") from None

@@ -16,6 +16,7 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.prices import Payment
 from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.ir.tolerances import TOLERANCES
+from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
 
@@ -72,6 +73,7 @@ class Request(NamedTuple):
         invalid: samples that cannot be used, (B,) bool; a backend may find more of them.
         settings: how to project.
         mark: whether samples with unusable coefficients are marked as invalid, else they raise.
+        clock: what is left for the whole batch.
     """
 
     rules: Rules
@@ -80,6 +82,7 @@ class Request(NamedTuple):
     invalid: Array
     settings: Settings
     mark: bool = False
+    clock: Clock = UNLIMITED
 
     def evaluate(self, rules: Rules | None = None) -> Instance:
         """The rules for these inputs.

@@ -27,6 +27,11 @@ from gdpnet.threads import cores
 CLAIM = "_gdpnet.json"
 """What a folder of results holds besides them; readers of folders pass over such a name."""
 
+Told = Streamed | tuple[int, float]
+"""What became of a file, or how far it is: rows, and share."""
+
+_PATIENCE = 1.0  # seconds between two messages of a file
+
 _WORTH_PROCESSES = (
     1 << 24
 )  # bytes of files below which starting processes costs more than it brings
@@ -95,9 +100,9 @@ def project_folder(
     first = source / next(iter(sizes))
     keywords = planned(rules, first, usual | keywords, chunk=chunk, delimiter=delimiter)
     project = BatchProjector(rules, **keywords)
-    told = {**keywords, "delimiter": delimiter, "on_invalid": on_invalid}
-    del told["threads"]
-    options = {key: repr(value) for key, value in sorted(told.items())}
+    every = {**keywords, "delimiter": delimiter, "on_invalid": on_invalid}
+    del every["threads"]
+    options = {key: repr(value) for key, value in sorted(every.items())}
     target.mkdir(parents=True, exist_ok=True)
     with alone(target, "is being written to by another run. Wait for it, or name another folder."):
         left = _claim(target, {"rules": rules.fingerprint, "options": options}, sizes, overwrite)
@@ -106,11 +111,17 @@ def project_folder(
         done = whole - sum(sizes[name][0] for name in left)
         work = _Files(project, source, target, chunk, delimiter, on_invalid)
         found: list[Streamed] = []
-        for name, one in _results(work, left, jobs, spread):
-            found.append(one)
-            done += sizes[name][0]
+        under_way: dict[str, tuple[int, float]] = {}  # rows and share of files
+        for name, told in _results(work, left, jobs, spread):
+            if isinstance(told, Streamed):
+                found.append(told)
+                under_way[name] = told.rows, 1.0
+            else:
+                under_way[name] = told
             if progress is not None:
-                progress(sum(each.rows for each in found), done / whole)
+                share = sum(sizes[each][0] * part for each, (_, part) in under_way.items())
+                rows = sum(count for count, _ in under_way.values())
+                progress(rows, (done + share) / whole)
         left_over += clear_all_left_overs(target)  # of workers whose work others have done
     unusable = [one for one in found if one.unusable]
     return Streamed(
@@ -127,7 +138,7 @@ def project_folder(
 
 def _results(
     work: _Files, names: list[str], jobs: int, spread: Runner | None
-) -> Iterator[tuple[str, Streamed]]:
+) -> Iterator[tuple[str, Told]]:
     if spread is None and (jobs == 1 or len(names) < 2):
         return chain.from_iterable(map(work, names))
     return (spread or Processes(jobs)).run(work, names)
@@ -153,22 +164,28 @@ class _Files:
     delimiter: str
     on_invalid: str
 
-    def __call__(self, name: str) -> Iterator[tuple[str, Streamed]]:
+    def __call__(self, name: str) -> Iterator[tuple[str, Told]]:
         source, target = self.source / name, self.target / name
         if source.suffix.lower() == ".parquet" and _is_empty(source):
             yield name, self._without_rows(source, target)
             return
-        yield (
-            name,
-            stream(
-                self.project,
-                source,
-                target,
-                on_invalid=self.on_invalid,
-                chunk=self.chunk,
-                delimiter=self.delimiter,
-            ),
+        under_way = stream(
+            self.project,
+            source,
+            target,
+            on_invalid=self.on_invalid,
+            chunk=self.chunk,
+            delimiter=self.delimiter,
         )
+        next_time = time.monotonic() + _PATIENCE
+        try:
+            while True:
+                told = next(under_way)
+                if time.monotonic() >= next_time:
+                    next_time = time.monotonic() + _PATIENCE
+                    yield name, told
+        except StopIteration as ended:
+            yield name, ended.value
 
     def _without_rows(self, source: Path, target: Path) -> Streamed:
         """Columns alone: clusters write such files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,16 +163,16 @@ def project_file(
         delimiter=delimiter,
     )
     project = BatchProjector(rules, **keywords)
-    return stream(
-        project,
-        source,
-        target,
-        on_invalid=on_invalid,
-        chunk=chunk,
-        delimiter=delimiter,
-        progress=progress,
-        clear=True,
+    under_way = stream(
+        project, source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter, clear=True
     )
+    while True:
+        try:
+            told = next(under_way)
+        except StopIteration as ended:
+            return ended.value
+        if progress is not None:
+            progress(*told)
 
 
 def stream(
@@ -183,9 +183,8 @@ def stream(
     on_invalid: str = "mark",
     chunk: int = 16384,
     delimiter: str = ",",
-    progress: Callable[[int, float], None] | None = None,
     clear: bool = False,
-) -> Streamed:
+) -> Generator[tuple[int, float], None, Streamed]:
     """Project a file piece by piece; the target is complete, or what it was.
 
     Args:
@@ -195,8 +194,13 @@ def stream(
         on_invalid: as in `project_file`, as all keywords that it has too.
         chunk: most rows that are projected at a time.
         delimiter: between the columns of csv files.
-        progress: told how far it is.
         clear: remove what runs that were killed have left of the target.
+
+    Yields:
+        The number of rows done, and the share of the file that was read.
+
+    Returns:
+        Counts of rows by status.
     """
     _check(source, target, on_invalid=on_invalid, chunk=chunk, delimiter=delimiter)
     started = time.perf_counter()
@@ -221,8 +225,7 @@ def stream(
                 write(written)
                 rows += batch.num_rows
                 counts += np.bincount(done.status, minlength=len(Status))
-                if progress is not None:
-                    progress(rows, reader.share)
+                yield rows, reader.share
     statuses = {status: int(counts[status]) for status in Status}
     seconds = time.perf_counter() - started
     return Streamed(target, rows, statuses, seconds, unusable, first_unusable, left_over)

@@ -50,3 +50,8 @@ def test_the_site_builds_and_fetches_nothing(tmp_path: Path) -> None:
     assert {"index.html", "api.html", "paper.html"} <= {page.name for page in pages}
     for page in pages:
         assert not FETCHED.findall(page.read_text(encoding="utf-8")), page
+
+
+def test_the_server_of_the_page_is_the_one_that_is_tested() -> None:
+    app = (ROOT / "tutorials" / "serving" / "app.py").read_text(encoding="utf-8")
+    assert f"```py\n{app}```" in read("deploy.md")

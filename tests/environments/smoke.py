@@ -18,7 +18,7 @@ RULES = Path(__file__).with_name("rules.json")
 # A process that loads saved rules and projects imports none of them, installed or not.
 NOT_NEEDED = (
     *("pyomo", "networkx", "scipy", "highspy", "gurobipy", "clarabel", "matplotlib"),
-    *("typer", "rich", "pandas", "torchmetrics"),
+    *("typer", "rich", "pandas", "torchmetrics", "sklearn", "ray"),
 )
 
 
@@ -114,6 +114,14 @@ MESSAGES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "rich": (
         command,
         "The command gdpnet needs rich, which is not installed. pip install 'gdpnet[cli]'",
+    ),
+    "sklearn": (
+        lambda gdpnet, _: gdpnet.sklearn,
+        "gdpnet.sklearn needs sklearn, which is not installed. pip install 'gdpnet[sklearn]'",
+    ),
+    "ray": (
+        lambda gdpnet, _: next(gdpnet.ray.Tasks().run(list, [[1]])),
+        "Clusters need ray, which is not installed. pip install 'gdpnet[ray]'",
     ),
     "torchmetrics": (
         lambda gdpnet, rules: gdpnet.nn.RuleSatisfaction(rules),

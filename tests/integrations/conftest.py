@@ -16,12 +16,14 @@ if not os.environ.get("GDPNET_INTEGRATIONS"):
 
 # Nothing is sent anywhere, and nothing is fetched.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+# Or workers starve beside whatever else the machine does.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 
 class LocalCluster:
-    """A Ray cluster whose nodes are processes of this machine, each with a CPU."""
+    """A Ray cluster whose nodes are processes of this machine; all but the head have a CPU."""
 
     # 127.0.0.1 is what Ray would take for the machine's address to others.
     _how: ClassVar[dict[str, Any]] = {
@@ -33,7 +35,7 @@ class LocalCluster:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        head = {**self._how, "include_dashboard": False}
+        head = {**self._how, "num_cpus": 0, "include_dashboard": False}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
 
@@ -41,6 +43,18 @@ class LocalCluster:
         node = self._cluster.add_node(**self._how)
         self._cluster.wait_for_nodes()
         return node
+
+    def node_of(self, worker: int) -> Any:
+        """The node of a process that works for it; None for others, and those that are gone."""
+        import psutil
+
+        try:
+            parent = psutil.Process(worker).ppid()
+        except psutil.NoSuchProcess:
+            return None
+        nodes = self._cluster.worker_nodes
+        found = (n for n in nodes if n.all_processes["raylet"][0].process.pid == parent)
+        return next(found, None)
 
     def kill(self, node: Any) -> None:
         if node in self._cluster.worker_nodes:
@@ -63,8 +77,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture
-def node(cluster: LocalCluster) -> Iterator[Any]:
-    """A second node."""
-    made = cluster.add()
+def nodes(cluster: LocalCluster) -> Iterator[list[Any]]:
+    """Two nodes that work."""
+    made = [cluster.add() for _ in range(2)]
     yield made
-    cluster.kill(made)
+    for node in made:
+        cluster.kill(node)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +54,25 @@ def writing(out: Path) -> list[int]:
     return [int(match[1]) for match in files if match]
 
 
-class Killing:
-    """Runs tasks, and kills when the first of them is done and another is in the middle."""
+@contextlib.contextmanager
+def killing(kill: Callable[[], bool]) -> Iterator[None]:
+    """Tries to kill until that was done, while something else goes on."""
+    done, over = threading.Event(), threading.Event()
 
-    def __init__(self, tasks: gdpnet.ray.Tasks, out: Path, kill: Any) -> None:
-        self.tasks, self.out, self.kill, self.killed = tasks, out, kill, False
+    def work() -> None:
+        while not over.wait(0.01):
+            if kill():
+                done.set()
+                return
 
-    def run(self, work: Any, items: Any) -> Any:
-        for result in self.tasks.run(work, items):
-            yield result
-            until = time.monotonic() + 20
-            while not self.killed and time.monotonic() < until:
-                if writing(self.out):
-                    self.kill()
-                    self.killed = True
-                time.sleep(0.005)
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert done.is_set(), "there was nobody to be killed"
 
 
 def check(out: Path, expected: dict[str, bytes], done: Any) -> None:
@@ -76,31 +83,41 @@ def check(out: Path, expected: dict[str, bytes], done: Any) -> None:
 
 
 def test_a_node_is_killed(
-    cluster: Any, node: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
+    cluster: Any, nodes: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    killing = Killing(gdpnet.ray.Tasks(cluster.address), out, lambda: cluster.kill(node))
-    done = project_folder(two_rules(), source, out, spread=killing, **SLOWLY)
-    assert killing.killed
+
+    def kill() -> bool:
+        found = [node for worker in writing(out) if (node := cluster.node_of(worker))]
+        if found:  # in the middle of a file
+            cluster.kill(found[0])
+        return bool(found)
+
+    tasks = gdpnet.ray.Tasks(cluster.address)
+    with killing(kill):
+        done = project_folder(two_rules(), source, out, spread=tasks, **SLOWLY)
     check(out, expected, done)
 
 
 def test_a_worker_is_killed(
-    cluster: Any, node: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
+    cluster: Any, nodes: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    killing = Killing(
-        gdpnet.ray.Tasks(cluster.address), out, lambda: os.kill(writing(out)[0], signal.SIGKILL)
-    )
-    done = project_folder(two_rules(), source, out, spread=killing, **SLOWLY)
-    assert killing.killed
-    # What the worker had written of its file is gone, and told.
-    assert any("left by a run that was stopped" in told for told in done.left_over)
+
+    def kill() -> bool:
+        found = [worker for worker in writing(out) if cluster.node_of(worker)]
+        if found:
+            os.kill(found[0], signal.SIGKILL)
+        return bool(found)
+
+    tasks = gdpnet.ray.Tasks(cluster.address)
+    with killing(kill):
+        done = project_folder(two_rules(), source, out, spread=tasks, **SLOWLY)
     check(out, expected, done)
 
 
 def test_the_driver_is_killed(
-    cluster: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
+    cluster: Any, nodes: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     program = (
         "import sys, gdpnet.ray\n"
@@ -131,7 +148,7 @@ def test_the_driver_is_killed(
     assert ids(out) == list(range(FILES * ROWS))
 
 
-def test_what_fails_in_a_task_is_told_as_it_is_here(cluster: Any, tmp_path: Path) -> None:
+def test_what_fails_in_a_task_is_told(cluster: Any, nodes: Any, tmp_path: Path) -> None:
     write_folder(tmp_path / "in", 2, 5)
     (tmp_path / "in" / "broken.parquet").write_bytes(b"no parquet")
     tasks = gdpnet.ray.Tasks(cluster.address)
@@ -142,7 +159,7 @@ def test_what_fails_in_a_task_is_told_as_it_is_here(cluster: Any, tmp_path: Path
     assert ids(tmp_path / "out") == list(range(10))
 
 
-def test_a_study_goes_on_when_a_node_is_killed(cluster: Any, node: Any, tmp_path: Path) -> None:
+def test_a_study_goes_on_when_a_node_is_killed(cluster: Any, nodes: Any, tmp_path: Path) -> None:
     gap = tmp_path / "gap.py"
     gap.write_text(GAP)
     grid = Grid(methods=("base", "dnf"), sizes=(12, 40), seeds=(0, 1), protocols=("long",))
@@ -151,7 +168,7 @@ def test_a_study_goes_on_when_a_node_is_killed(cluster: Any, node: Any, tmp_path
     def finished(done: int, total: int) -> None:
         arrived.append(done)
         if done == 1:
-            cluster.kill(node)
+            cluster.kill(nodes[0])
 
     tasks, out = gdpnet.ray.Tasks(cluster.address), tmp_path / "ray"
     rows = train(gap, grid, out, spread=tasks, finished=finished, save_every=0.05)
@@ -171,7 +188,7 @@ def test_a_study_goes_on_when_a_node_is_killed(cluster: Any, node: Any, tmp_path
     assert not list((out / "networks").rglob("*.running.pt"))
 
 
-def test_ray_data(cluster: Any, tmp_path: Path) -> None:
+def test_ray_data(cluster: Any, nodes: Any, tmp_path: Path) -> None:
     ray.init(cluster.address, log_to_driver=False)
     two_rules().save(tmp_path / "rules.json")
     rows = [table(ROWS, k, k * ROWS) for k in range(FILES)]
@@ -193,7 +210,7 @@ def test_ray_data(cluster: Any, tmp_path: Path) -> None:
     assert got.equals(wanted)
 
 
-def test_the_command_line(cluster: Any, source: Path, tmp_path: Path) -> None:
+def test_the_command_line(cluster: Any, nodes: Any, source: Path, tmp_path: Path) -> None:
     two = Path(sys.modules["tests.study._tables"].__file__ or "").read_text()
     (tmp_path / "two.py").write_text(two.replace("def two_rules", "def build"))
     one, out = tmp_path / "one", tmp_path / "out"

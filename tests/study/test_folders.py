@@ -67,6 +67,21 @@ def test_processes_give_the_same_bytes(source: Path, tmp_path: Path) -> None:
     assert [s for _, s in shares] == sorted(s for _, s in shares)
 
 
+def test_progress_is_told_within_a_file(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gdpnet.study.folders._PATIENCE", 0.0)
+    told: list[tuple[int, float]] = []
+    project_folder(
+        two_rules(), source, tmp_path / "out", chunk=10, progress=lambda *now: told.append(now)
+    )
+    rows, shares = zip(*told, strict=True)
+    assert list(rows) == sorted(rows)
+    assert list(shares) == sorted(shares)
+    assert {10, 20, 30, 200} <= set(rows)
+    assert shares[-1] == 1.0
+
+
 class Stopping:
     """Stops after some items, as a kill does."""
 

@@ -11,6 +11,7 @@ from gdpnet import core
 from gdpnet.checks import check_choice, check_count
 from gdpnet.errors import InputError, SolverError
 from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
+from gdpnet.lp.clock import UNLIMITED
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.answer import ExactAnswer
@@ -19,6 +20,7 @@ from gdpnet.solve.exact.options import LOST, NODE_LIMIT, SearchOptions
 from gdpnet.solve.milp.backend import MILP, Incumbent, finish, literals_of
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
+from gdpnet.threads import FEW, workers_of
 
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import ExactEngine
@@ -110,6 +112,8 @@ class Exact(Backend):
     def options(self, request: Request) -> SearchOptions:
         """How the engine searches for a request."""
         settings = request.settings
+        if request.clock is not UNLIMITED:
+            return self._shared(request)
         last = self._last
         if last is None or last[0] is not settings:
             last = self._last = settings, self._options(settings, _alone(request))
@@ -127,6 +131,14 @@ class Exact(Backend):
             norm=settings.norm,
             price_unit=settings.price_unit,
         )
+
+    def _shared(self, request: Request) -> SearchOptions:
+        """The same with a batch's time shared out evenly to its samples and their components."""
+        options = self._options(request.settings, _alone(request))
+        size, parts = len(request.yhat), len(engine_of(request.rules).components)
+        workers = 1 if size <= FEW else workers_of(options.threads)
+        share = (1.0 if _alone(request) else _ENGINE_SHARE) * workers / max(1, size * parts)
+        return options._replace(time_limit=request.clock.share(1 / share, options.time_limit))
 
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""

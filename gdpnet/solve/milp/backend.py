@@ -28,7 +28,7 @@ from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.status import Status
-from gdpnet.threads import map_in_threads
+from gdpnet.threads import map_in_threads, workers_of
 
 _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
 
@@ -190,14 +190,19 @@ def finish(
     rules, settings = request.rules, request.settings
     evaluated = rules.evaluate(torch.from_numpy(request.x[samples]))
     clocks: list[Clock] = []
+    workers = min(len(samples), workers_of(settings.threads))
 
     def one(place: int) -> Found:
         index = int(samples[place])
         yhat = request.yhat[index]
-        sample = RulesAtSample.of(rules, evaluated, place)
-        clock = Clock(seconds)
-        clocks.append(clock)
         solver, known = SOLVERS[backend.solver].solve, incumbents.get(index)
+        if request.clock.over:
+            return _limited(known, yhat)
+        sample = RulesAtSample.of(rules, evaluated, place)
+        # An even share of what is left, by those that work at once.
+        begun = len(clocks)
+        clock = Clock(request.clock.share(max(1.0, (len(samples) - begun) / workers), seconds))
+        clocks.append(clock)
         found = _project(sample, yhat, solver, settings, known, clock)
         doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
@@ -293,6 +298,13 @@ def _project(
         proved = bound if answer.outcome is Outcome.LIMIT else 0.0
         return Found(Status.LIMIT, known.y, proved + outside, known.literals, nodes)
     return _nothing(yhat, nodes)
+
+
+def _limited(known: Incumbent | None, yhat: Array) -> Found:
+    """What there is when the time of the batch is over before a sample has begun."""
+    if known is None:
+        return _nothing(yhat, 0)
+    return Found(Status.LIMIT, known.y, 0.0, known.literals, 0)
 
 
 def _doubted(found: Found) -> Found:

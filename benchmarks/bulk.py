@@ -1,0 +1,110 @@
+"""Rows a second from folder to folder of parquet: one process, all cores, Ray on this machine.
+
+    python benchmarks/bulk.py [--quick] [--publish]
+
+Cheap rules (cooling, 7 of them) and dear ones (90 interacting rules, about a millisecond a row)
+apart. `start` is the time of a folder with one row in each file: processes that start and import;
+rows a second are of what comes after it. The processor time of one process does not depend on who
+else uses the machine: what 10^9 rows cost is worked out from it. Runs alternate. Needs the
+packages of tests/integrations/requirements.txt (`make test-integrations` installs them).
+"""
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import torch
+from _results import Results, parsed, parser
+
+import gdpnet
+import gdpnet.ray
+from gdpnet.study import load_model, project_folder
+from gdpnet.testing.problems import stress
+from gdpnet.threads import cores
+
+FILES = 8
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (as the other modes have it)
+
+
+def cheap(rows: int) -> tuple[gdpnet.RuleModel, np.ndarray, np.ndarray]:
+    """Cooling, with predictions that are off by some noise."""
+    model = load_model("cooling")
+    rules = model.build()
+    x, target = (each.numpy() for each in model.sample(10_000, split="iid", seed=0))
+    again = np.arange(rows) % len(x)
+    noise = np.random.default_rng(0).normal(size=(rows, target.shape[1]))
+    return rules, x[again], target[again] + 0.5 * target.std(0) * noise
+
+
+def dear(rows: int) -> tuple[gdpnet.RuleModel, np.ndarray, np.ndarray]:
+    """90 rules that hang together, in 50 outputs."""
+    m = stress.pyomo_model(90, 50)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.3, 1, (rows, 1)) * stress.delivered(50)
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.need]), x, rng.uniform(0, 1, (rows, 50))
+
+
+def write(folder: Path, rules: gdpnet.RuleModel, x: np.ndarray, yhat: np.ndarray) -> None:
+    folder.mkdir()
+    names = [*rules.input_names, *rules.output_names]
+    for k, part in enumerate(np.array_split(np.column_stack([x, yhat]), FILES)):
+        rows = pyarrow.table(dict(zip(names, part.T, strict=True)))
+        pyarrow.parquet.write_table(rows, folder / f"{k:03d}.parquet")
+
+
+def timed(rules: gdpnet.RuleModel, source: Path, target: Path, how: dict) -> tuple[float, float]:
+    """Seconds of the clock, and of this process alone."""
+    shutil.rmtree(target, ignore_errors=True)
+    start, own = time.perf_counter(), time.process_time()
+    project_folder(rules, source, target, **how)
+    return time.perf_counter() - start, time.process_time() - own
+
+
+def measure(results: Results, name: str, made: tuple, repeats: int, folder: Path) -> None:
+    rules, x, yhat = made
+    write(folder / "many", rules, x, yhat)
+    write(folder / "few", rules, x[:FILES], yhat[:FILES])
+    modes = {
+        "one process": {"jobs": 1, "threads": 1},
+        "all cores": {"jobs": cores()},
+        "Ray": {"spread": gdpnet.ray.Tasks()},
+    }
+    found: dict[str, list[tuple[float, float, float]]] = {mode: [] for mode in modes}
+    for _ in range(repeats):
+        for mode, how in modes.items():
+            start, _ = timed(rules, folder / "few", folder / "out", how)
+            found[mode].append((start, *timed(rules, folder / "many", folder / "out", how)))
+    for mode, runs in found.items():
+        start, whole, own = (statistics.median(column) for column in zip(*runs, strict=True))
+        results.add(
+            rules=name,
+            mode=mode,
+            rows=len(x),
+            files=FILES,
+            cores=1 if mode == "one process" else cores(),
+            seconds=whole,
+            start_s=start,
+            row_cpu_s=own / len(x) if mode == "one process" else None,
+        )
+        shutil.rmtree(folder / "out", ignore_errors=True)
+
+
+def main() -> None:
+    arguments = parsed(parser(__doc__, "a tenth of the rows, once"))
+    torch.set_num_threads(1)
+    results = Results("bulk", arguments, packages=("pyarrow", "ray"))
+    size = 10 if arguments.quick else 1
+    for name, made in (("cheap", cheap(1_600_000 // size)), ("dear", dear(16_000 // size))):
+        with tempfile.TemporaryDirectory() as folder:
+            measure(results, name, made, 1 if arguments.quick else 3, Path(folder))
+    results.write()
+
+
+if __name__ == "__main__":
+    main()
