@@ -34,6 +34,8 @@ SCRIPTS = {
     "relaxations": 4,
     "plans": 4,
     "native": 8,
+    "constants": 4,
+    "forwards": 5,
     "gradients": 8,
     "run_peers": 11,
 }

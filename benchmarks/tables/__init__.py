@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
+    constants,
     convex,
+    cooling,
     euclidean,
     exact,
+    forwards,
     gradients,
     instructions,
     layer,
@@ -27,8 +30,8 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
-    relaxations, rules,
+    constants, convex, cooling, euclidean, exact, forwards, gradients, instructions, layer, native,
+    overhead, peers, plans, relaxations, rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()
