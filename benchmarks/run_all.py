@@ -36,6 +36,7 @@ SCRIPTS = {
     "native": 8,
     "constants": 4,
     "forwards": 5,
+    "tasks": 8,
     "gradients": 8,
     "run_peers": 11,
 }

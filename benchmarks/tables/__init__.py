@@ -24,6 +24,7 @@ from . import (
     plans,
     relaxations,
     rules,
+    tasks,
 )
 from ._stored import NotMeasuredError, Stored, described, stamps
 
@@ -31,7 +32,7 @@ __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamp
 
 _MODULES = (
     constants, convex, cooling, euclidean, exact, forwards, gradients, instructions, layer, native,
-    overhead, peers, plans, relaxations, rules,
+    overhead, peers, plans, relaxations, rules, tasks,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

@@ -21,20 +21,17 @@ LIFTS = {
 KINDS = {"dirichlet": "drawn from the simplex", "uniform": "uniform", "certain": "certain"}
 
 
-def _pbmc(stored: Stored) -> Rows:
-    return stored["forwards"].where(task="pbmc")
-
-
 def lift(stored: Stored) -> list[str]:
     """Share satisfied, and l2 distance, with and without the lift."""
-    rows = stored["forwards"]
-    last = _pbmc(stored).values("predictions")[:-1][-1:]
-    columns = TASKS | {("pbmc", kind): f"PBMC3k, {kind}" for kind in last}
+    rows = Rows([*stored["forwards"], *stored["forwards.cells"]])
+    columns = TASKS | {("pbmc", "n = 24"): "PBMC3k, n = 24", ("pbmc", "n = 475"): "n = 475"}
 
     def cell(forward: str, task: str, kind: str) -> str:
         own = {"forward": forward, "task": task, "predictions": kind}
         share, far = rows.value("csat_1e_6", **own), rows.value("distance_l2", **own)
-        return "" if share is None else f"{_share(share)}, {far:.3f}"
+        if share is None:
+            return ""
+        return _share(share) if far is None else f"{_share(share)}, {far:.3f}"
 
     return table(
         ["rules satisfied, mean l2 distance", *columns.values()],
@@ -60,7 +57,7 @@ def violations(stored: Stored) -> list[str]:
 
 def pbmc(stored: Stored) -> list[str]:
     """Every forward on the cells, within 1e-6 and within 1e-3."""
-    rows = _pbmc(stored)
+    rows = stored["forwards.cells"]
     kinds = rows.values("predictions")
 
     def cell(forward: str, kind: str) -> str:
@@ -102,7 +99,8 @@ def _of(stored: Stored, forward: str, task: str, kind: str) -> str:
 
 def _least_most(stored: Stored, forwards: tuple[str, ...]) -> str:
     """How much of the cells forwards lose, over all networks."""
-    rows = _pbmc(stored)
+    rows = stored["forwards.cells"]
+    rows.needed("csat_1e_6", forward=forwards[0])
     lost = [
         100 * (1 - row["csat_1e_6"])
         for row in rows
