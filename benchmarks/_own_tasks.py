@@ -105,11 +105,11 @@ def dispatch() -> OwnTask:
     zones = ((0.3, 0.5), (0.45, 0.6), (0.25, 0.4), (0.5, 0.7))
     size = (1.0, 0.8, 0.6, 1.2)
     m = pyo.ConcreteModel()
-    m.load = pyo.Param(mutable=True, initialize=2.0)
+    m.demand = pyo.Param(mutable=True, initialize=2.0)
     m.wind = pyo.Param(mutable=True, initialize=0.2)
     m.tight = pyo.Param(mutable=True, initialize=0.0)
     m.p = pyo.Var(range(4), bounds=lambda m, i: (0.0, size[i]))
-    m.balance = pyo.Constraint(expr=sum(m.p.values()) == m.load - m.wind)
+    m.balance = pyo.Constraint(expr=sum(m.p.values()) == m.demand - m.wind)
 
     @m.Disjunction(range(4))
     def zone(m: pyo.ConcreteModel, i: int) -> list:
@@ -119,7 +119,7 @@ def dispatch() -> OwnTask:
     m.reserve = Disjunction(expr=[[m.p[0] <= 0.8], [m.p[3] <= 0.9]])
     m.active_when = pyo.Suffix(direction=pyo.Suffix.LOCAL)
     m.active_when[m.reserve] = m.tight >= 0.5
-    rules = gdpnet.RuleModel(m, outputs=[m.p], inputs=[m.load, m.wind, m.tight])
+    rules = gdpnet.RuleModel(m, outputs=[m.p], inputs=[m.demand, m.wind, m.tight])
     price = torch.tensor([0.6, 0.9, 1.2, 0.5]).double()
     curve = torch.tensor([1.0, 1.6, 2.2, 0.8]).double()
 
@@ -139,7 +139,7 @@ def dispatch() -> OwnTask:
 
 def waypoints() -> OwnTask:
     """Three waypoints from the left to the right, around two rectangles."""
-    boxes = (((2.5, 4.0), (2.0, 5.0)), ((6.0, 7.5), (4.0, 8.0)))
+    boxes = (((1.5, 4.0), (2.0, 5.5)), ((6.0, 8.5), (4.5, 8.0)))
     m = pyo.ConcreteModel()
     m.a = pyo.Param(mutable=True, initialize=5.0)
     m.b = pyo.Param(mutable=True, initialize=5.0)
