@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._stored import Row, Stored, number, percent, span, table
+from ._stored import Row, Stored, number, percent, table
 
 SPLITS = ("iid", "ood")
 
@@ -40,39 +40,5 @@ def constants(stored: Stored) -> list[str]:
     )  # fmt: skip
 
 
-def _targets(stored: Stored, name: str) -> str:
-    return percent(stored["constants"].needed(name, seed=0))
-
-
-def _wins(stored: Stored, other: str, split: str) -> str:
-    """On how many sets DNF has the lower error."""
-    rows = stored["constants"]
-    ahead = sum(row[f"mse_dnf_mixed_{split}"] < row[f"mse_{other}_{split}"] for row in rows)
-    return f"{ahead} of {len(rows)}"
-
-
-def _others(stored: Stored, name: str, split: str) -> str:
-    rows = [row for row in stored["constants"] if row["seed"]]
-    return f"{span(100 * row[f'{name}_{split}'] for row in rows)} %"
-
-
 TABLES = {"constants": constants}
-VALUES = {
-    "constants.targets iid": lambda s: _targets(s, "targets_iid"),
-    "constants.targets ood": lambda s: _targets(s, "targets_ood"),
-    "constants.near targets iid": lambda s: _targets(s, "targets_1e_2_iid"),
-    "constants.near targets ood": lambda s: _targets(s, "targets_1e_2_ood"),
-    "constants.below iid": lambda s: _others(s, "below", "iid"),
-    "constants.below ood": lambda s: _others(s, "below", "ood"),
-    "constants.below ours iid": lambda s: _percent(s, "below_iid"),
-    "constants.below ours ood": lambda s: _percent(s, "below_ood"),
-    "constants.left out": lambda s: str(max(row["left_out"] for row in s["constants"])),
-    "constants.wins inference iid": lambda s: _wins(s, "finetuned_inference", "iid"),
-    "constants.wins inference ood": lambda s: _wins(s, "finetuned_inference", "ood"),
-    "constants.wins penalty iid": lambda s: _wins(s, "finetuned_penalty", "iid"),
-    "constants.wins penalty ood": lambda s: _wins(s, "finetuned_penalty", "ood"),
-}
-
-
-def _percent(stored: Stored, name: str) -> str:
-    return percent(stored["constants"].needed(name, seed=0), 1)
+VALUES: dict = {}

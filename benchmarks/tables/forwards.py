@@ -92,11 +92,6 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f} %" if told == "100" and value < 1 else f"{told} %"
 
 
-def _of(stored: Stored, forward: str, task: str, kind: str) -> str:
-    own = {"forward": forward, "task": task, "predictions": kind}
-    return _share(stored["forwards"].needed("csat_1e_6", **own))
-
-
 def _least_most(stored: Stored, forwards: tuple[str, ...]) -> str:
     """How much of the cells forwards lose, over all networks."""
     rows = stored["forwards.cells"]
@@ -116,9 +111,6 @@ TABLES = {
     "forwards.relaxations": relaxations,
 }
 VALUES = {
-    "forwards.hull iid": lambda s: _of(s, "DNF, hull in y", "cooling", "iid"),
-    "forwards.hull ood": lambda s: _of(s, "DNF, hull in y", "cooling", "ood"),
-    "forwards.hull pbmc": lambda s: _least_most(s, ("DNF, hull in y",)),
     "forwards.interior pbmc": lambda s: _least_most(s, ("DNF, interior point",)),
     "forwards.regularised pbmc": lambda s: _least_most(
         s, tuple(f"DNF, regularised, eps {eps}" for eps in ("1e-3", "1e-2", "1e-1"))
