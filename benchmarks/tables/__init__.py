@@ -10,9 +10,12 @@ from collections.abc import Callable
 
 from . import (
     bulk,
+    constants,
     convex,
+    cooling,
     euclidean,
     exact,
+    forwards,
     gradients,
     instructions,
     layer,
@@ -24,14 +27,15 @@ from . import (
     relaxations,
     rules,
     serving,
+    tasks,
 )
 from ._stored import NotMeasuredError, Stored, described, stamps
 
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    bulk, convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
-    prices, relaxations, rules, serving,
+    bulk, constants, convex, cooling, euclidean, exact, forwards, gradients, instructions, layer,
+    native, overhead, peers, plans, prices, relaxations, rules, serving, tasks,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

@@ -87,7 +87,8 @@ def described(stamp: dict[str, Any]) -> str:
     if versions:
         told.append(", ".join(versions))
     if "command" in stamp:
-        told.append(f"`{stamp['command']}`, {stamp['seconds'] / 60:.1f} minutes")
+        taken = f", {stamp['seconds'] / 60:.1f} minutes" if "seconds" in stamp else ""
+        told.append(f"`{stamp['command']}`{taken}")
     return ". ".join(told) + "."
 
 

@@ -36,6 +36,7 @@ CLAIMS = {
     "QP 1e-2: over cvxpylayers diffcp/Clarabel": "QP 1e-2, over diffcp, LP and QP",
     "forward and backward, QP 1e-2: over cvxpylayers MOREAU": "... over MOREAU, LP and QP",
     "k = 10: over": "k = 10, batch 64, over",
+    "k = 10, empty": "k = 10, batch 64, empty",
 }
 
 
@@ -57,7 +58,7 @@ def beside(stored: Stored) -> list[str]:
 
     titles = ["", "forward", "forward and backward", "pbmc, forward", "single, forward"]
     return table(
-        [*titles, "broken", "at ties"],
+        [*titles, "solved", "broken", "at ties"],
         [
             [
                 title,
@@ -65,12 +66,28 @@ def beside(stored: Stored) -> list[str]:
                 pair(peer, "both_us"),
                 cell(peer, "pbmc", 256, "forward_us"),
                 cell(peer, "cooling", 1, "forward_us"),
+                _solved(stored, peer),
                 _shares(rows.where(peer=peer), "broken_1e_4"),
                 _shares(rows.where(peer=peer), "ties_broken_1e_4"),
             ]
             for peer, title in TITLES.items()
         ],
     )
+
+
+def _solved(stored: Stored, peer: str) -> str:
+    """In how many cells a peer solved the program that it was given."""
+    from peers import report
+
+    cells = report.read(stored.folder)
+    own = cells[(cells.peer == peer) & (cells.status == "done")]
+    known = [
+        report.solved(row, cells[(cells.case == row["case"]) & (cells.batch == row["batch"])])
+        for row in own.to_dict("records")
+    ]
+    known = [one for one in known if one is not None]
+    failed = int((cells[cells.peer == peer].status == "error").sum())
+    return f"{sum(known)} of {len(known) + failed}" if known else ""
 
 
 def _shares(rows: Rows, column: str) -> str:

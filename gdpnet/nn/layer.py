@@ -30,9 +30,9 @@ class ProjectionLayer(nn.Module):
         weights: of the outputs in the distance, `d`.
         relaxation: `"dnf"` (exact), `"cnf"`, `"adaptive"`, `"pdnf:K"`, `"plan:BUDGET"`, a `Plan`.
         solver: `"auto"`, a name, or an object of `gdpnet.solve`.
-        gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, or an object of
-            `gdpnet.derivative`; see `docs/gradients.md` for how to choose. What the solver cannot
-            give is refused here, not in the first backward pass.
+        gradient: `"auto"`, `"qp"`, `"vertex"`, `"straight_through"`, `"mixed:0.25"`, or an object
+            of `gdpnet.derivative`; see `docs/gradients.md` for how to choose. What the solver
+            cannot give is refused here, not in the first backward pass.
         forward: `"exact"`, or `"qp"` for study.
         strict: rules hold without tolerance.
         time_limit: seconds for each sample.

@@ -88,8 +88,9 @@ def project(
             `"auto"`: `Exact()` for the DNF (`MILP()` without the compiled core), for the others
             `Conic()` with norm="l2" or convex rows, else `Extended()` (HiGHS without the core).
         gradient: how gradients pass to yhat, and through the rules' coefficients to x: `"qp"`,
-            `"vertex"`, `"straight_through"`, `"auto"`, or an object of `gdpnet.derivative`. None:
-            y carries no gradient. Which rules apply is a step in x and contributes nothing.
+            `"vertex"`, `"straight_through"`, `"auto"`, `"mixed:0.25"` (a quarter of qp, the rest
+            straight through), or an object of `gdpnet.derivative`. None: y carries no gradient.
+            Which rules apply is a step in x and contributes nothing.
         forward: `"exact"`: y is the nearest point. `"qp"`: y is the point of the regularised
             program whose gradient `gradient=QP(eps)` is; it may break rules (RELAXED). For study.
         strict: inequalities of the chosen disjuncts, global ones and bounds hold with tolerance 0

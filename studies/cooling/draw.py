@@ -1,86 +1,71 @@
-"""Figures and tables of docs/studies/cooling.md, drawn from results.csv beside this file.
+"""Figures of docs/studies/cooling.md, drawn from the results beside this file.
 
-    python studies/cooling/draw.py
+    python studies/cooling/draw.py [FOLDER]
 
-Nothing is trained. Tables stand between `<!-- table NAME -->` and `<!-- end -->` in the page and
-are replaced there; the text around them is not touched.
+With a folder that study.py filled, its results are taken over first: of each protocol and size the
+seeds for which all methods are trained. Nothing is trained. Tables and numbers of the page are
+filled by `benchmarks/fill.py`.
 """
 
-import re
+import json
+import sys
 from pathlib import Path
 
-from gdpnet.study import StudyFolder
-from gdpnet.study.report import Results, convexification_figure, size_figure
-from gdpnet.study.report.tables import (
-    SATISFACTION,
-    Table,
-    convexification,
-    each_rule,
-    number,
-    quality,
+from study import grids, merging
+
+from gdpnet.study import Grid, StudyFolder
+from gdpnet.study.report import (
+    Results,
+    convexification_figure,
+    mixture_figure,
+    size_figure,
+    size_groups,
 )
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "studies" / "cooling.md"
-PICTURES = PAGE.with_suffix("")
+PICTURES = HERE.parents[1] / "docs" / "studies" / "cooling"
 
 
-def by_size(results: Results, protocol: str, metric: str, split: str) -> Table:
-    """One metric of every method against the training size."""
-    rows = tuple(
-        (
-            method,
-            *(
-                number(
-                    metric,
-                    results.at(metric, method=method, split=split, protocol=protocol, size=size),
-                )
-                for size in results.sizes
-            ),
-        )
-        for method in results.methods
-        if results.sizes_of(method, protocol)
-    )
-    name = SATISFACTION.get(metric, metric.upper())
-    headers = (f"{name} {split.upper()}", *(f"n = {size}" for size in results.sizes))
-    return Table(f"{protocol}: mean (standard deviation)", headers, rows)
+def take_over(source: Path, target: Path, wanted: list[Grid]) -> None:
+    """Keep what is whole: means over different seeds would not compare."""
+    folder, kept = StudyFolder(source), StudyFolder(target)
+    done = folder.finished()
+    methods: dict[tuple[str, int], set[str]] = {}
+    for grid in wanted:
+        for cell in grid.cells:
+            methods.setdefault((cell.protocol, cell.size), set()).update(grid.methods)
 
+    def whole(row: dict) -> bool:
+        cell = row["protocol"], row["size"]
+        needed = methods.get(cell, set())
+        return bool(needed) and all((cell[0], m, cell[1], row["seed"]) in done for m in needed)
 
-def tables(results: Results) -> dict[str, Table | None]:
-    """Every table by the name that the page gives it."""
-    found: dict[str, Table | None] = {}
-    for protocol in results.protocols:
-        for split in results.splits:
-            for metric in ("mse", "csat", "csat_rules"):
-                found[f"{protocol} {metric} {split}"] = by_size(results, protocol, metric, split)
-            found[f"{protocol} rules {split}"] = each_rule(results, protocol, 250, split)
-        for size in results.sizes:
-            found[f"{protocol} quality {size}"] = quality(results, protocol, size)
-            found[f"{protocol} convexification {size}"] = convexification(results, protocol, size)
-    return found
-
-
-def filled_in(page: str, made: dict[str, Table | None]) -> str:
-    """The page with its tables replaced."""
-
-    def filled(block: re.Match[str]) -> str:
-        table = made.get(block[1])
-        text = "(not trained)" if table is None else table.markdown()
-        return f"<!-- table {block[1]} -->\n{text}\n<!-- end -->"
-
-    return re.sub(r"<!-- table (.+?) -->\n.*?<!-- end -->", filled, page, flags=re.DOTALL)
+    rows = [row for row in folder.results() if whole(row)]
+    if not rows:
+        sys.stderr.write(f"{source} has nothing whole yet\n")
+        return
+    target.mkdir(exist_ok=True)
+    kept.table.unlink(missing_ok=True)
+    kept.add(sorted(rows, key=lambda r: (r["protocol"] != "paper", r["size"], r["seed"])))
+    (target / "study.json").write_text(json.dumps(folder.study(), indent=2) + "\n")
 
 
 def main() -> None:
+    if len(sys.argv) > 1:
+        source = Path(sys.argv[1])
+        take_over(source, HERE, grids())
+        if (source / "merged").is_dir():
+            take_over(source / "merged", HERE / "merged", merging())
     results = Results(StudyFolder(HERE).results())
-    made = tables(results)
     for protocol in results.protocols:
-        size_figure(results, protocol).savefig(PICTURES / f"sizes_{protocol}.png", dpi=110)
-        if any(made[f"{protocol} convexification {size}"] for size in results.sizes):
-            figure = convexification_figure(results, protocol)
-            figure.savefig(PICTURES / f"convexification_{protocol}.png", dpi=110)
-
-    PAGE.write_text(filled_in(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+        for number, (title, methods) in enumerate(size_groups(results).items()):
+            drawn = size_figure(results, protocol, methods, title)
+            drawn.savefig(PICTURES / f"sizes_{protocol}_{number}.png", dpi=110)
+        mixture_figure(results, protocol).savefig(PICTURES / f"alpha_{protocol}.png", dpi=110)
+    merged = Results(StudyFolder(HERE / "merged").results())
+    for protocol in merged.protocols:
+        drawn = convexification_figure(merged, protocol)
+        drawn.savefig(PICTURES / f"convexification_{protocol}.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Trains the study of docs/studies/cooling.md; goes on where it was stopped.
 
-python studies/cooling/study.py [FOLDER]    draw.py FOLDER then makes figures and tables
+python studies/cooling/study.py [FOLDER]    draw.py FOLDER then takes the results over
 
-The order is that of what is missed most if it is stopped: the sizes of the ablation first, all
-methods for five seeds and then for ten, then the other sizes, then the rules merged one by one.
+The order is that of what is missed most if it is stopped: the sizes of the ablation first, then the
+others, all methods for five seeds and then for ten; then, in a folder of their own, the rules
+merged one by one.
 """
 
 import sys
@@ -35,9 +36,16 @@ def grids() -> list[Grid]:
             (usual, OTHERS, FIRST),
             (mixed, ABLATION, REST),
             (usual, OTHERS, REST),
-            (MERGED, MERGING, FIRST),
-            (MERGED, MERGING, REST),
         )
+    ]
+
+
+def merging() -> list[Grid]:
+    """The rules merged one by one, between the CNF and the DNF."""
+    methods = ("cnf", "dnf", *MERGED)
+    return [
+        Grid(methods=methods, sizes=MERGING, seeds=seeds, protocols=PROTOCOLS)
+        for seeds in (FIRST, REST)
     ]
 
 
@@ -45,13 +53,15 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/cooling-study")
     torch.set_num_threads(1)
     started = time.monotonic()
+
+    def told(done: int, total: int) -> None:
+        minutes = (time.monotonic() - started) / 60
+        sys.stderr.write(f"{minutes:6.1f} min: {done} of {total} of this part\n")
+
     for grid in grids():
-
-        def told(done: int, total: int) -> None:
-            minutes = (time.monotonic() - started) / 60
-            sys.stderr.write(f"{minutes:6.1f} min: {done} of {total} of this part\n")
-
         train(MODEL, grid, folder, finished=told)
+    for grid in merging():
+        train(MODEL, grid, folder / "merged", finished=told)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What report.py and forwards.py share: the study's folder, its networks, the paper's tables."""
+"""What study.py and report.py share: the study's folder, its networks, the paper's tables."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 PAGE = ROOT / "docs" / "studies" / "pbmc.md"
 PICTURES = PAGE.with_suffix("")
 SHOWN = ("csat_conflict_free", "ties")
+STORED = ("right and wrong", "ties", "rule sets")
 
 # As in the pictures of the cooling study: colours that are told apart without colour vision, and
 # markers that say the same.
@@ -55,6 +57,9 @@ def main() -> None:
         "rule sets": rule_sets(study),
         "cells": cells(study),
     }
+    for name in STORED:
+        store(name, parts[name])
+    shutil.copy(study.folder.path / "study.json", HERE / "study.json")
     draw_sizes(study, PICTURES / "sizes.png")
     draw_confusion(study, PICTURES / "confusion.png")
     text = PAGE.read_text(encoding="utf-8")
@@ -66,6 +71,18 @@ def main() -> None:
         if not count:
             sys.stderr.write(f"pbmc.md has no place for: {name}\n")
     PAGE.write_text(text, encoding="utf-8")
+
+
+def store(name: str, table: str) -> None:
+    """Keep a table that does not follow from results.csv, cell by cell."""
+    lines = [line for line in table.splitlines() if not line.startswith("|---")]
+    with (HERE / f"{name.replace(' ', '_')}.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(cells_of(line) for line in lines)
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of a line of a table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def write_results(study: Study) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from gdpnet.study.report import Results
+from gdpnet.study.report import Results, mixtures, violations
 from gdpnet.study.report.tables import overhead, quality
 
 
@@ -37,3 +37,38 @@ def test_costs_are_those_of_the_protocols_own_largest_size() -> None:
         table = overhead(results, protocol)
         assert f"n = {size}," in table.caption
         assert [cells[:2] for cells in table.rows] == [("dnf", "2")]
+
+
+def mixed_rows() -> list[dict[str, object]]:
+    names = ("dnf", "straight-through", "dnf-mixed", "dnf-mixed:0.5", "dnf-mixed:0.75", "cnf-mixed")
+    return [
+        row(seed, method=name, mse=0.1 * k + 0.01 * seed, violation_mean=0.1, violation_most=0.3)
+        for k, name in enumerate(names)
+        for seed in (0, 1)
+    ]
+
+
+def test_mixtures_stand_by_their_share_and_leave_the_other_tables_alone() -> None:
+    results = Results(mixed_rows())
+    assert list(results.mixed("dnf")) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert results.mixed("cnf") == {0.25: "cnf-mixed"}
+    assert "dnf-mixed" in results.methods
+    assert "dnf-mixed:0.5" not in results.methods
+    table = mixtures(results, "paper", "mse")
+    assert table is not None
+    assert table.headers == ("alpha", "0", "0.25", "0.5", "0.75", "1")
+    told = dict(zip(table.headers, table.rows[-1], strict=True))
+    assert told["alpha"] == "DNF, n = 50, IID"
+    assert told["1"].startswith("0.005 ")
+    assert told["0.75"].startswith("0.405 ")
+    assert mixtures(Results([row()]), "paper", "mse") is None
+
+
+def test_the_largest_violation_is_that_of_all_seeds() -> None:
+    rows = [row(seed, violation_mean=0.1, violation_most=0.1 * seed) for seed in (1, 4)]
+    table = violations(Results(rows), "paper", 50, "iid")
+    assert table is not None
+    cells = dict(zip(table.headers, table.rows[0], strict=True))
+    assert cells["largest violation"] == "0.4"
+    assert cells["mean violation"] == "0.1"
+    assert violations(Results([row()]), "paper", 50, "iid") is None

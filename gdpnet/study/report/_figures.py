@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gdpnet.errors import InputError
 from gdpnet.plot.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from gdpnet.study.report._results import Results, Statistic
+from gdpnet.study.report._results import Results, Statistic, main_share
 from gdpnet.study.report.tables import ORDERS, SATISFACTION
 
 if TYPE_CHECKING:
@@ -37,35 +38,74 @@ _LOOKS = {
     "dnf-relaxed": _Look(BLUE, "*", "--"),
     "dnf-auto": _Look(BLUE, "p", ":"),
     "straight-through": _Look(_GREY, "X", ":"),
+    "cnf-mixed": _Look(GREEN, "v", "-."),
+    "dnf-mixed": _Look(BLUE, "*", "-."),
 }
+
+# What is drawn together; one panel for all methods would show none.
+_GROUPS = {
+    "rules in training, at inference, or not at all": (
+        "base",
+        "penalty",
+        "finetuned-penalty",
+        "finetuned-inference",
+        "cnf-mixed",
+        "dnf-mixed",
+    ),
+    "gradients": ("finetuned-inference", "dnf", "dnf-mixed", "dnf-auto", "straight-through"),
+    "relaxations": ("cnf", "pdnf", "dnf", "cnf-relaxed", "dnf-relaxed"),
+}
+_TOGETHER = 7
+_AGAIN = ("finetuned-base", "inference")  # as others, or between them
+
 _OTHERS = [_Look(c, "h", "-.") for c in (VERMILION, SKY, ORANGE, PURPLE, GREEN, _BLACK)]
 
 
-def size_figure(results: Results, protocol: str) -> Figure:
+def size_groups(results: Results) -> dict[str, tuple[str, ...]]:
+    """Methods that are drawn together, by what their comparison is about; few are all together."""
+    if len(results.methods) <= _TOGETHER:
+        return {"": results.methods}
+    usual = {name for names in _GROUPS.values() for name in names}
+    others = tuple(name for name in results.methods if name not in usual)
+    groups = {
+        title: tuple(name for name in results.methods if name in names)
+        for title, names in _GROUPS.items()
+    }
+    groups["others"] = tuple(name for name in others if name not in _AGAIN)
+    return {title: names for title, names in groups.items() if names}
+
+
+def size_figure(
+    results: Results, protocol: str, methods: Sequence[str] | None = None, title: str = ""
+) -> Figure:
     """The task's first metric and CSAT against the training size, one column a test split.
 
     Args:
         results: of a study.
         protocol: name of the protocol.
+        methods: which are drawn; all if None.
+        title: what they are compared for.
 
     Returns:
         A matplotlib figure.
     """
     figure, panels = _panels(results)
     looks = _looks(results.methods)
+    methods = results.methods if methods is None else methods
     for metric, split, panel in panels:
-        for place, method in enumerate(results.methods):
+        for place, method in enumerate(methods):
             sizes = results.sizes_of(method, protocol)
             where = {"method": method, "split": split, "protocol": protocol}
             found = [results.at(metric, size=size, **where) for size in sizes]
             # A little apart, or bars of equal values would hide each other.
-            apart = 1.0 + 0.012 * (place - len(results.methods) / 2)
+            apart = 1.0 + 0.012 * (place - len(methods) / 2)
             _draw(panel, [apart * size for size in sizes], found, metric, method, looks[method])
         panel.set_xscale("log")
         panel.set_xticks(results.sizes, [str(size) for size in results.sizes])
         panel.minorticks_off()
         panel.set_xlabel("training samples")
-    return _finished(figure, panels, f"Data-set size, protocol {protocol}")
+    told = f"Data-set size, protocol {protocol}"
+    return _finished(figure, panels, f"{told}: {title}" if title else told)
 
 
 def convexification_figure(results: Results, protocol: str) -> Figure:
@@ -97,14 +137,15 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
     return _finished(figure, panels, f"Sequential convexification, protocol {protocol}", log=False)
 
 
-def _matplotlib() -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches."""
     try:
-        import matplotlib
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError(
             "Figures need matplotlib: pip install 'gdpnet[plot]'. The tables need nothing."
         ) from error
-    return matplotlib
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _merged_sizes(results: Results, protocol: str) -> list[int]:
@@ -125,11 +166,8 @@ def _looks(methods: tuple[str, ...]) -> dict[str, _Look]:
 
 
 def _panels(results: Results) -> tuple[Figure, list[tuple[str, str, Any]]]:
-    _matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * len(results.splits), 7.6), layout="constrained")
-    metrics = (results.metrics[0], "csat")
+    figure: Figure = new_figure(5.2 * len(results.splits), 7.6)
+    metrics = (results.metrics[0], main_share(results))
     grid = figure.subplots(2, len(results.splits), sharex=True, squeeze=False)
     return figure, [
         (metric, split, grid[row][column])

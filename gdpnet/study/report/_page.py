@@ -8,9 +8,13 @@ from typing import Any
 from gdpnet.study._numbers import percent
 from gdpnet.study.page import Page
 from gdpnet.study.report import tables
-from gdpnet.study.report._figures import convexification_figure, size_figure
+from gdpnet.study.report._figures import convexification_figure, size_figure, size_groups
+from gdpnet.study.report._mixtures import mixed_sizes, mixture_figure, mixtures
+from gdpnet.study.report._one_size import one_size_figure
 from gdpnet.study.report._results import Results
+from gdpnet.study.report._violations import violations
 from gdpnet.study.report.tables import Table
+from gdpnet.study.training._methods import ABOUT
 
 
 def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
@@ -35,9 +39,27 @@ def write_report(results: Results, study: dict[str, Any], path: Path) -> None:
     share = study.get("targets_satisfied")
     if share is not None:
         page.paragraph(_targets_told(share))
+    known = [(name, ABOUT[name]) for name in results.methods if name in ABOUT]
+    page.section("Methods")
+    page.table(("method", "what it is"), known)
     for protocol in results.protocols:
         _protocol(page, results, protocol, study.get("protocols", {}).get(protocol, {}))
+    _source(page, study.get("runs", []))
     page.write(path)
+
+
+def _source(page: Page, runs: list[dict[str, Any]]) -> None:
+    """Where the numbers come from."""
+    page.section("Where these numbers come from")
+    page.paragraph(
+        "Everything here is drawn from results.csv beside this page. On the same kind of processor "
+        "a repeated run gives the same numbers to the last digit, times aside; on another one they "
+        "differ as between seeds."
+    )
+    names = ("date", "commit", "cpu", "cores", "variant", "gdpnet", "torch", "python")
+    rows = [[str(run.get(name) or "")[:40] for name in names] for run in runs]
+    if rows:
+        page.table(names, rows)
 
 
 def _norm_told(study: dict[str, Any]) -> str:
@@ -59,15 +81,41 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
     page.section(f"Protocol {protocol}")
     page.paragraph(_told(settings))
     sizes = [n for n in results.sizes if _any_at(results, protocol, n)]
-    if len(sizes) > 1:
+    for title, methods in size_groups(results).items() if len(sizes) > 1 else ():
         page.figure(
-            size_figure(results, protocol),
-            alt=f"{results.metrics[0]} and CSAT of every method against the training size, "
+            size_figure(results, protocol, methods, title),
+            alt=f"{results.metrics[0]} and CSAT of {', '.join(methods)} against the training size, "
             f"protocol {protocol}; the numbers are in the tables below.",
-            caption="Mean over the seeds; bars from the least to the most.",
+            caption="Mean over the seeds; bars from the least to the most. CSAT of the active "
+            "rules alone, as the paper counts.",
+        )
+    if len(sizes) == 1:
+        page.figure(
+            one_size_figure(results, protocol, sizes[0]),
+            alt=f"{results.metrics[0]} and CSAT of every method, protocol {protocol}; the numbers "
+            "are in the table below.",
+            caption="Mean over the seeds; bars from the least to the most. CSAT of the active "
+            "rules alone, as the paper counts.",
         )
     for size in sizes:
         _append(page, tables.quality(results, protocol, size))
+    if sizes and "violation_mean" in results.rows[0]:
+        page.section("By how much rules are broken", level=3)
+        for split in results.splits:
+            found = violations(results, protocol, sizes[-1], split)
+            if found is not None:
+                _append(page, found)
+    if mixed_sizes(results, protocol):
+        page.section("Mixtures of gradients", level=3)
+        page.figure(
+            mixture_figure(results, protocol),
+            alt=f"{results.metrics[0]} against the share of the KKT gradient, protocol {protocol}; "
+            "the numbers are in the table below.",
+            caption="Mean over the seeds; bars are standard errors.",
+        )
+        mixed = mixtures(results, protocol, results.metrics[0])
+        if mixed is not None:
+            _append(page, mixed)
     merged = [tables.convexification(results, protocol, size) for size in results.sizes]
     if any(merged):
         page.section("Sequential convexification", level=3)

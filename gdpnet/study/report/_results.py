@@ -38,6 +38,11 @@ class Statistic:
     high: float
     count: int
 
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; 0 for a single seed."""
+        return self.deviation / math.sqrt(max(1, self.count))
+
     @classmethod
     def of(cls, values: Iterable[float]) -> Statistic:
         """Of the values that are numbers."""
@@ -121,3 +126,8 @@ class Results:
         return sorted(
             {r["size"] for r in rows if r["method"] == method and r["protocol"] == protocol}
         )
+
+
+def main_share(results: Results) -> str:
+    """Satisfaction as the paper counts it, the active rules alone, where the study has it."""
+    return "csat_rules" if "csat_rules" in results.rows[0] else "csat"

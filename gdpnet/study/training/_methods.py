@@ -141,6 +141,26 @@ and `straight-through`, the DNF with other gradients; `cnf-mixed` and `dnf-mixed
 of which the paper's source speaks. For those with a number see `method_named`.
 """
 
+ABOUT = {
+    "base": "the network alone, trained on its loss",
+    "finetuned-base": "the same, trained on for as long as projections are; where a protocol gives "
+    "all methods both stages it is the base",
+    "penalty": "trained on its loss plus a penalty for broken rules; nothing is projected",
+    "finetuned-penalty": "the base, trained on with that penalty",
+    "inference": "the base, its outputs projected (DNF) only when it is used",
+    "finetuned-inference": "finetuned-base, projected only when it is used",
+    "cnf": "the base, trained on through the projection onto the CNF; KKT gradient (qp)",
+    "pdnf": "the same onto a partial DNF: what the planner merges within 4 products",
+    "dnf": "the same onto the DNF, whose outputs satisfy all rules",
+    "cnf-relaxed": "as cnf, giving out the regularised program's point, which is no vertex",
+    "dnf-relaxed": "as dnf, giving out the regularised program's point, which may break rules",
+    "dnf-auto": "as dnf, with gdpnet's default gradient",
+    "straight-through": "as dnf, the gradient passes as if nothing had been projected",
+    "cnf-mixed": "as cnf, with a quarter of the KKT gradient and the rest straight through",
+    "dnf-mixed": "as dnf, with a quarter of the KKT gradient and the rest straight through",
+}
+"""What each method is, in a line."""
+
 _NUMBERED = {"pdnf": _first, "plan": _planned, "steps": _stepped}
 
 
