@@ -54,7 +54,7 @@ nb::tuple dictionaries(nb::handle self) {
 // The caller owns what is returned.
 Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Numbers& yhat, const Weights& weights,
                     Index node_limit, double tolerance, double time_limit, Index threads, bool chosen, bool detailed,
-                    const Array<double, 2>& z) {
+                    const Array<double, 2>& z, double patience) {
     const Component& component = search.component();
     const Rows& rows = component.rows;
     const Index size = yhat.extent(0);
@@ -68,7 +68,7 @@ Found* find_nearest(const Tape& tape, Search& search, const Numbers& x, const Nu
     bool finite = true;
     interruptible(time_limit, [&](Call& call) {
         finite = find(tape, search, x, yhat, weights, {node_limit, tolerance, 0.0}, {threads, chosen}, call, z, *found);
-    });
+    }, patience);
     return finite ? found.release() : nullptr;
 }
 
@@ -102,10 +102,11 @@ void bind_found(nb::module_& module) {
              nb::arg("to_bound"), nb::arg("to_varying"), "As `vjp_vertex`, from its own dictionaries.");
     module.def("find_nearest", &find_nearest, nb::arg("tape"), nb::arg("search"), nb::arg("x"), nb::arg("yhat"),
                nb::arg("weights"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"),
-               nb::arg("threads"), nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::rv_policy::take_ownership,
+               nb::arg("threads"), nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::arg("patience") = kNoLimit,
+               nb::rv_policy::take_ownership,
                nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "
                        "weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, "
-                       "chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None"),
+                       "chosen: bool, detailed: bool, z: numpy.typing.NDArray, patience: float = ...) -> Found | None"),
                "Evaluates rules that are one component and projects a batch, writing the points; None where a number of "
                "the rules is not finite.");
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ class SearchOptions(NamedTuple):
         tie: "first" or "least_norm".
         lost: what adding up a row may lose of its terms beside large predictions, relative.
         norm: "l1" or "l2".
+        patience: operations that the search is worth, where somebody else takes over: it ends early
+            where it does not keep pace.
     """
 
     weights: np.ndarray
@@ -38,6 +41,7 @@ class SearchOptions(NamedTuple):
     tie: str = "first"
     lost: float = 0.0
     norm: str = "l1"
+    patience: float = inf
 
     @property
     def usual(self) -> bool:

@@ -4,7 +4,7 @@
                       the rows of one of its true literals
 
 Projection, least violation and feasibility are all of this form. `solve_milp` writes it as a
-mixed-integer program by big-M; where no big-M exists (an unbounded variable), `solve_search`
+mixed-integer program; where that cannot be done (an unbounded variable), `solve_search`
 branches on broken clauses and solves a linear program at every node.
 """
 
@@ -21,9 +21,8 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import LinearProgram, Outcome, Solution, Solver
-
-# Solvers round a switch that is off by 1e-9: times more than this it would let a rule slip.
-_LARGEST_M = 1e8
+from gdpnet.solve.milp.moves import Moves
+from gdpnet.solve.milp.written import Written
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class DisjunctiveProgram:
         clauses: the required ones; a guarded one is required where its guard is true.
         curved: rows in which curves stand as well: the row of the rules that has them, and their
             factor; `cuts.solve` knows them.
+        moves: columns that cost their distance from a centre: the column that is this distance, in
+            no other rows than those that say so, and the centre.
     """
 
     cost: np.ndarray
@@ -56,6 +57,7 @@ class DisjunctiveProgram:
     booleans: Sequence[Boolean]
     clauses: Sequence[Clause]
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    moves: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     def linear(self, rows: Sequence[int]) -> LinearProgram:
         """The linear program over the global rows and `rows`."""
@@ -93,10 +95,13 @@ class DisjunctiveAnswer:
 
 
 def solve(
-    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram,
+    solver: Solver = highs.solve,
+    clock: Clock = UNLIMITED,
+    guess: frozenset[int] | None = None,
 ) -> DisjunctiveAnswer:
-    """By MILP where big-M exists and the solver copes with it, else by search."""
-    answer = solve_milp(program, solver, clock)
+    """By MILP where it can be written and the solver copes with it, else by search."""
+    answer = solve_milp(program, solver, clock, guess)
     if answer is None or answer.outcome in (Outcome.FAILED, Outcome.UNBOUNDED):
         return solve_search(program, solver, clock)
     return answer
@@ -115,10 +120,13 @@ def polish(
         upper=np.where(program.integer, whole, program.upper),
         integer=np.zeros_like(program.integer),
     )
-    found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), UNLIMITED)
+    moves = Moves(program.moves)
+    linear = fixed.linear(program.rows_of(sorted(answer.literals)))
+    found = solver(moves.split(linear.sparse()), UNLIMITED)
     if found.outcome is not Outcome.OPTIMAL or found.point is None:
         return answer
-    return replace(answer, point=found.point, value=float(program.cost @ found.point))
+    point = moves.back(found.point)
+    return replace(answer, point=point, value=float(program.cost @ point))
 
 
 def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
@@ -148,92 +156,31 @@ def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
     )
 
 
-# ---- big-M --------------------------------------------------------------------------------
+# ---- mixed-integer ------------------------------------------------------------------------
 
 
 def solve_milp(
-    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram,
+    solver: Solver = highs.solve,
+    clock: Clock = UNLIMITED,
+    guess: frozenset[int] | None = None,
 ) -> DisjunctiveAnswer | None:
-    """One mixed-integer program; None where a row that can be switched off goes too far."""
-    relevant = sorted(
-        {abs(literal) - 1 for clause in program.clauses for literal in clause.literals}
-        | {clause.guard for clause in program.clauses if clause.guard >= 0}
-    )
-    place = {boolean: len(program.cost) + k for k, boolean in enumerate(relevant)}
-    columns = len(program.cost) + len(relevant)
-    rows: list[np.ndarray] = []
-    upper: list[float] = []
+    """One mixed-integer program; None where a row that can be switched off goes too far.
 
-    def add(row: np.ndarray, bound: float, switch: int | None, on: bool) -> bool:
-        """`row v <= bound` where the switch is on; False where no big-M can be had."""
-        size = np.abs(row).max(initial=0.0)
-        if size > 0.0:  # tolerances are absolute: rows of different units must look alike
-            row, bound = row / size, bound / size
-        full = np.zeros(columns)
-        full[: len(row)] = row
-        if switch is not None:
-            with np.errstate(invalid="ignore"):
-                reach = np.where(row > 0, row * program.upper, row * program.lower)
-            slack = float(np.where(row == 0, 0.0, reach).sum()) - bound
-            if not slack < _LARGEST_M:
-                return False
-            if slack <= 0.0:
-                return True  # it holds anyway
-            full[place[switch]] = slack if on else -slack
-            bound = bound + slack if on else bound
-        rows.append(full)
-        upper.append(bound)
-        return True
-
-    def add_all(indices: Sequence[int], switch: int | None, on: bool = True) -> bool:
-        for i in indices:
-            if not add(program.matrix[i], program.bound[i], switch, on):
-                return False
-            if program.equality[i] and not add(-program.matrix[i], -program.bound[i], switch, on):
-                return False
-        return True
-
-    for index in relevant:
-        boolean = program.booleans[index]
-        if not add_all(boolean.true_rows, index) or not add_all(boolean.false_rows, index, False):
-            return None
-    for clause in program.clauses:
-        full = np.zeros(columns)
-        bound = -1.0
-        for literal in clause.literals:
-            full[place[abs(literal) - 1]] -= np.sign(literal)
-            bound += literal < 0
-        if clause.guard >= 0:
-            full[place[clause.guard]] += 1.0
-            bound += 1.0
-        rows.append(full)
-        upper.append(bound)
-
-    plain = program.linear(())
-    extra = np.zeros((len(plain.matrix), len(relevant)))
-    matrix = np.vstack([np.hstack([plain.matrix, extra]), *[row[None] for row in rows]])
-    ones, zeros = np.ones(len(relevant)), np.zeros(len(relevant))
-    answer = solver(
-        LinearProgram(
-            cost=np.concatenate([program.cost, zeros]),
-            matrix=matrix,
-            row_lower=np.concatenate([plain.row_lower, np.full(len(rows), -np.inf)]),
-            row_upper=np.concatenate([plain.row_upper, upper]),
-            lower=np.concatenate([program.lower, zeros]),
-            upper=np.concatenate([program.upper, ones]),
-            integer=np.concatenate([program.integer, ones.astype(bool)]),
-        ),
-        clock,
-    )
+    Args:
+        program: what to solve.
+        solver: solves it.
+        clock: limit of the whole.
+        guess: literals that are true at a point that is known.
+    """
+    written = Written(program)
+    if not written.possible:
+        return None
+    answer = solver(written.with_guess(guess), clock)
     if answer.point is None:
-        return DisjunctiveAnswer(answer.outcome, nodes=1)
-    size = len(program.cost)
-    literals = frozenset(
-        boolean + 1 if answer.point[place[boolean]] > 0.5 else -(boolean + 1)
-        for boolean in relevant
-    )
-    point = answer.point[:size]
-    value = float(program.cost @ point)
+        return DisjunctiveAnswer(answer.outcome, bound=answer.bound, nodes=1)
+    point = written.point(answer.point)
+    value, literals = float(program.cost @ point), written.literals(answer.point)
     return DisjunctiveAnswer(answer.outcome, point, value, answer.bound, literals, 1)
 
 

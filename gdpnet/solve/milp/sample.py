@@ -152,6 +152,13 @@ class RulesAtSample:
             global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * d)),
             booleans=self.rules.data.booleans,
             clauses=self.clauses,
+            moves={
+                j: (n + j, centre)
+                for j, (centre, whole) in enumerate(
+                    zip(start.tolist(), self.integer.tolist(), strict=False)
+                )
+                if not whole
+            },
         )
 
     def as_written(self) -> DisjunctiveProgram:
