@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 import pyomo.environ as pyo
-from _coupled_cases import Case
+from _coupled_case import Case
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 GAP = 1e-6

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import _bigm
 import numpy as np
 import torch
-from _coupled_cases import Case, cases, small_cases
+from _coupled_case import Case
+from _coupled_cases import cases, small_cases
 from _results import Results, parsed, parser
 
 import gdpnet

@@ -117,6 +117,7 @@ def outcome_of(model: Any) -> Outcome:
         GRB.Status.INFEASIBLE: Outcome.INFEASIBLE,
         GRB.Status.UNBOUNDED: Outcome.UNBOUNDED,
         GRB.Status.TIME_LIMIT: Outcome.LIMIT,
+        GRB.Status.NODE_LIMIT: Outcome.LIMIT,
         GRB.Status.INTERRUPTED: Outcome.LIMIT,
     }
     return outcomes.get(model.Status, Outcome.FAILED)
@@ -135,6 +136,8 @@ def solve(program: LinearProgram | SparseLinearProgram, clock: Clock = UNLIMITED
         model = new_model(options.GUROBI_INTEGER)
         if clock.left is not None:
             model.Params.TimeLimit = clock.left
+        if clock.nodes is not None:
+            model.Params.NodeLimit = clock.nodes
         kinds = np.where(np.asarray(program.integer), "I", "C") if integer else "C"
         v = model.addMVar(
             len(program.cost), lb=program.lower, ub=program.upper, obj=program.cost, vtype=kinds

@@ -66,6 +66,7 @@ def _outcomes() -> dict[Any, Outcome]:
         status.kTimeLimit: Outcome.LIMIT,
         status.kInterrupt: Outcome.LIMIT,
         status.kIterationLimit: Outcome.LIMIT,
+        status.kSolutionLimit: Outcome.LIMIT,  # of nodes
         status.kModelEmpty: Outcome.OPTIMAL,
     }
 
@@ -93,6 +94,8 @@ def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
         return Solution(Outcome.LIMIT)
     integer = program.integer is not None and bool(program.integer.any())
     solver = new_solver(options.INTEGER if integer else options.LINEAR, presolve, clock.left)
+    if integer and clock.nodes is not None:
+        solver.setOptionValue("mip_max_nodes", clock.nodes)
     solver.passModel(model_of(program))
     if integer and program.guess is not None:
         known = np.flatnonzero(np.isfinite(program.guess) & np.asarray(program.integer))

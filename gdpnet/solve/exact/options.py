@@ -11,7 +11,13 @@ import torch
 from gdpnet.ir.tolerances import TOLERANCES
 
 NODE_LIMIT = 100_000
-"""Nodes of the search for a sample before MILP takes over."""
+"""Nodes of the search for a sample, where nobody takes over what it leaves open."""
+
+PATIENCE = 1e9
+"""Operations that a search is worth before MILP takes over: about a tenth of a second."""
+
+MOST_NODES = 2**40
+"""Nodes of a search that its patience ends."""
 
 LOST = 1e-15
 """What adding up a row loses of its terms, relative."""

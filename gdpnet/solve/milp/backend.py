@@ -31,6 +31,13 @@ from gdpnet.threads import map_in_threads
 
 _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
 
+MILP_NODES = 5_000
+"""Nodes of a mixed-integer program that takes over from the engine, where time is not limited."""
+
+_SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
+
+_SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
+
 MARGIN = 1e-8
 """Rules contradict each other if they do even where every row gives way by this, scaled."""
 
@@ -75,8 +82,25 @@ def literals_of(assignment: Array) -> frozenset[int]:
     return frozenset(int(assignment[k]) * (int(k) + 1) for k in np.flatnonzero(assignment))
 
 
+class Limits(NamedTuple):
+    """What a sample may take.
+
+    Attributes:
+        seconds: or None.
+        nodes: of each mixed-integer program, or None.
+    """
+
+    seconds: float | None = None
+    nodes: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class MILP(Backend):
     """A mixed-integer program for each sample.
+
+    Without a `time_limit` it takes as long as it takes.
 
     Args:
         solver: `"highs"` or `"gurobi"`.
@@ -119,7 +143,7 @@ class MILP(Backend):
         answer = Answer.passed(request, evaluated.rules.numpy(), self.name)
         usable = np.flatnonzero(~request.invalid)
         rest = usable[~self._accept(request, usable, answer)] if len(usable) else usable
-        vertices = finish(request, rest, answer, self, seconds=settings.time_limit)
+        vertices = finish(request, rest, answer, self, limits=Limits(settings.time_limit))
         return answer.replace(linearisation=ActiveJacobian(request, answer, vertices))
 
     def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
@@ -160,7 +184,7 @@ def finish(
     backend: MILP,
     *,
     incumbents: Mapping[int, Incumbent] = MappingProxyType({}),
-    seconds: float | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Array:
     """Project some samples of a batch, written into an answer.
 
@@ -170,7 +194,7 @@ def finish(
         answer: whose arrays are written into; its solvers include the backend's name.
         backend: which solver.
         incumbents: points already known to satisfy the rules.
-        seconds: for each sample, or None.
+        limits: for each sample.
 
     Returns:
         The samples that got a vertex of the rows that were chosen.
@@ -185,7 +209,7 @@ def finish(
         index = int(samples[place])
         yhat = request.yhat[index]
         sample = RulesAtSample.of(rules, evaluated, place)
-        clock = Clock(seconds)
+        clock = Clock(*limits)
         clocks.append(clock)
         solver, known = SOLVERS[backend.solver].solve, incumbents.get(index)
         found = _project(sample, yhat, solver, settings, known, clock)
@@ -231,13 +255,6 @@ def _project(
     outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights)
     nodes = 0
-    if known is None and clock.left is not None:
-        # A feasible output that is not the nearest is worth more than none when the time is over.
-        first = _dive(program, solver, clock.half())
-        nodes += first.nodes
-        y = None if first.point is None else _outputs(sample, first)
-        if y is not None and _holds(sample, first, y):
-            known = Incumbent(y, float(weights @ np.abs(y - yhat)), first.literals)
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
@@ -247,7 +264,12 @@ def _project(
             program = _bounded(program, start, weights, first.value)
         elif first.outcome is not Outcome.INFEASIBLE:
             return _nothing(yhat, nodes)
-    answer = disjunctive.solve(program, solver, clock)
+    guess = None if known is None else known.literals
+    answer = disjunctive.solve(program, solver, clock.share(_SEARCHING), guess)
+    if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
+        # A feasible output that is not the nearest is worth more than none when the time is over.
+        nodes += answer.nodes
+        answer = replace(_dive(program, solver, clock), outcome=Outcome.LIMIT, bound=answer.bound)
     if answer.outcome is Outcome.INFEASIBLE:
         # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
         # big-M agrees.
@@ -261,6 +283,10 @@ def _project(
         # Big-M let something through: again without it.
         answer = disjunctive.solve_search(program, solver, clock)
         nodes += answer.nodes
+    slipped = answer.value - answer.bound > _SLIPPED * max(1.0, abs(answer.value))
+    if answer.outcome is Outcome.OPTIMAL and slipped:
+        # What was proved is not the distance of what holds: a limit of the solver's arithmetic.
+        answer = replace(answer, outcome=Outcome.LIMIT)
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     if answer.point is not None:
         y = _outputs(sample, answer)

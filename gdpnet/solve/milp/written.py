@@ -221,11 +221,12 @@ class Written:
                     a = [sign * value / size for value in values]
                     b = sign * bound / size
                     ats = [local[j] for j in columns]
+                    end = base.most(ats, a)
+                    if end <= b:
+                        continue  # it holds anyway
                     ends = [each_box.most(ats, a) for each_box in boxes]
-                    if ends[position] <= b and max(ends) <= b:
-                        continue
                     ends[position] = b
-                    if not self._envelope(group, columns, a, places, ends, base.most(ats, a)):
+                    if not self._envelope(group, columns, a, places, ends, end):
                         return False
         return True
 
