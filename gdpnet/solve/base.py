@@ -64,6 +64,8 @@ class Request(NamedTuple):
         invalid: samples that cannot be used, (B,) bool; a backend may find more of them.
         settings: how to project.
         mark: whether samples with unusable coefficients are marked as invalid, else they raise.
+        start: outputs to start from, (B, d), NaN where there are none; None for no sample. They may
+            break rules.
     """
 
     rules: Rules
@@ -72,6 +74,7 @@ class Request(NamedTuple):
     invalid: Array
     settings: Settings
     mark: bool = False
+    start: Array | None = None
 
     def evaluate(self, rules: Rules | None = None) -> Instance:
         """The rules for these inputs.
@@ -100,7 +103,8 @@ class Request(NamedTuple):
     def take(self, samples: Array) -> Request:
         """Some of the samples, all of them usable."""
         none = np.zeros(len(samples), dtype=bool)
-        return self._replace(x=self.x[samples], yhat=self.yhat[samples], invalid=none)
+        start = None if self.start is None else self.start[samples]
+        return self._replace(x=self.x[samples], yhat=self.yhat[samples], invalid=none, start=start)
 
 
 class Gradients(NamedTuple):

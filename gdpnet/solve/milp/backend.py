@@ -26,6 +26,7 @@ from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.milp.started import nearest_in, nearest_literals
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads
 
@@ -212,7 +213,8 @@ def finish(
         clock = Clock(*limits)
         clocks.append(clock)
         solver, known = SOLVERS[backend.solver].solve, incumbents.get(index)
-        found = _project(sample, yhat, solver, settings, known, clock)
+        start = None if request.start is None else request.start[index]
+        found = _project(sample, yhat, solver, settings, known, clock, start)
         doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
 
@@ -249,12 +251,19 @@ def _project(
     settings: Settings,
     known: Incumbent | None,
     clock: Clock,
+    given: Array | None = None,
 ) -> Found:
     weights, d = settings.weights, len(yhat)
     start = sample.clip(yhat)
     outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights)
     nodes = 0
+    guess = None
+    if given is not None and np.isfinite(given).all():
+        guess = nearest_literals(sample, given)
+        if guess is not None:
+            nodes += 1
+            known = _nearer(known, _at(sample, yhat, weights, nearest_in(program, guess, solver)))
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
@@ -264,7 +273,7 @@ def _project(
             program = _bounded(program, start, weights, first.value)
         elif first.outcome is not Outcome.INFEASIBLE:
             return _nothing(yhat, nodes)
-    guess = None if known is None else known.literals
+    guess = guess if known is None else known.literals
     answer = disjunctive.solve(program, solver, clock.share(_SEARCHING), guess)
     if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
         # A feasible output that is not the nearest is worth more than none when the time is over.
@@ -303,6 +312,25 @@ def _project(
         proved = bound if answer.outcome is Outcome.LIMIT else 0.0
         return Found(Status.LIMIT, known.y, proved + outside, known.literals, nodes)
     return _nothing(yhat, nodes)
+
+
+def _at(
+    sample: RulesAtSample, yhat: Array, weights: Array, answer: DisjunctiveAnswer
+) -> Incumbent | None:
+    """What was found as an incumbent, where it satisfies the rules."""
+    if answer.point is None:
+        return None
+    y = _outputs(sample, answer)
+    if not _holds(sample, answer, y):
+        return None
+    return Incumbent(y, float(weights @ np.abs(y - yhat)), answer.literals)
+
+
+def _nearer(one: Incumbent | None, other: Incumbent | None) -> Incumbent | None:
+    """The nearer of two that may be missing."""
+    if one is None or other is None:
+        return one or other
+    return one if one.distance <= other.distance else other
 
 
 def _doubted(found: Found) -> Found:
