@@ -69,7 +69,7 @@ def differences(seed: int) -> Iterator[str]:
         if p.status.tolist() != first.status.tolist():
             yield f"{told}: {p.status.tolist()}, the engine {first.status.tolist()}"
             continue
-        apart = np.abs(p.distance.numpy() - first.distance.numpy())[known] / size[known]
+        apart = np.abs(p.distance.numpy()[known] - first.distance.numpy()[known]) / size[known]
         if (apart > SAME).any():
             yield f"{told}: {p.distance.tolist()}, the engine {first.distance.tolist()}"
         if not rules.satisfied(p.y, given[1], tol=1e-8).numpy()[known].all():

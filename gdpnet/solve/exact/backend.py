@@ -17,7 +17,7 @@ from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Set
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.answer import ExactAnswer
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.exact.options import LOST, MOST_NODES, NODE_LIMIT, PATIENCE, SearchOptions
+from gdpnet.solve.exact.options import LOST, MOST_NODES, NODE_LIMIT, SearchOptions, patience_of
 from gdpnet.solve.milp.backend import MILP, MILP_NODES, Incumbent, Limits, finish, literals_of
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
@@ -110,10 +110,11 @@ class Exact(Backend):
         settings = request.settings
         last = self._last
         if last is None or last[0] is not settings:
-            last = self._last = settings, self._options(settings, _alone(request))
+            columns = len(request.rules.data.columns)
+            last = self._last = settings, self._options(settings, _alone(request), columns)
         return last[1]
 
-    def _options(self, settings: Settings, alone: bool) -> SearchOptions:
+    def _options(self, settings: Settings, alone: bool, columns: int) -> SearchOptions:
         limit = settings.time_limit
         # A search whose ties are settled afterwards has to be finished by itself.
         hands_over = self.node_limit is None and not alone and self.tie == "first"
@@ -126,7 +127,7 @@ class Exact(Backend):
             settings.threads,
             self.tie,
             norm=settings.norm,
-            patience=PATIENCE if hands_over else inf,
+            patience=patience_of(columns) if hands_over else inf,
         )
 
     def solve(self, request: Request) -> Answer:

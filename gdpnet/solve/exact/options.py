@@ -13,8 +13,14 @@ from gdpnet.ir.tolerances import TOLERANCES
 NODE_LIMIT = 100_000
 """Nodes of the search for a sample, where nobody takes over what it leaves open."""
 
-PATIENCE = 1e9
-"""Operations that a search is worth before MILP takes over: about a tenth of a second."""
+_PATIENCE = 4e9  # operations, some tenths of a second
+_SMALL = 64  # columns; of more the programs of MILP gain on those of the search
+
+
+def patience_of(columns: int) -> float:
+    """Operations that a search is worth before MILP takes over, as measured on coupled rules."""
+    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** 1.5)
+
 
 MOST_NODES = 2**40
 """Nodes of a search that its patience ends."""
