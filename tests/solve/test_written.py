@@ -109,17 +109,17 @@ def test_a_split_program_has_the_same_points() -> None:
     rng = np.random.default_rng(0)
     rows = SparseLinearProgram(
         cost=np.array([0.0, 1.0, 2.0, 0.5]),
-        row_lower=np.array([-np.inf, -np.inf, -np.inf]),
-        row_upper=np.array([1.0, 0.4, -0.4]),
+        row_lower=np.array([-np.inf]),
+        row_upper=np.array([1.0]),
         lower=np.array([-1.0, -2.0, 0.0, 0.0]),
         upper=np.array([1.0, 2.0, np.inf, 3.0]),
-        start=np.array([0, 3, 5, 7]),
-        column=np.array([0, 1, 3, 0, 2, 0, 2]),
-        value=np.array([1.0, -2.0, 1.0, 1.0, -1.0, -1.0, -1.0]),
+        start=np.array([0, 3]),
+        column=np.array([0, 1, 3]),
+        value=np.array([1.0, -2.0, 1.0]),
     )
     moves = Moves({0: (2, 0.4)})
     split = moves.split(rows)
-    assert len(split.row_lower) == 1
+    assert split.upper[[0, 2]].tolist() == [0.6, 1.4]
     for _ in range(20):
         point = rng.uniform(0, 1, 4)
         there = moves.back(point)
@@ -130,6 +130,9 @@ def test_a_split_program_has_the_same_points() -> None:
         assert value - split.row_upper[0] == pytest.approx(
             there[0] - 2 * there[1] + there[3] - 1.0, abs=1e-12
         )
+        # At an optimum one of the two moves is 0.
+        point[[0, 2]] -= min(point[0], point[2])
+        assert split.cost @ point == pytest.approx(rows.cost @ moves.back(point))
 
 
 def test_propagation_never_cuts_a_point_off() -> None:

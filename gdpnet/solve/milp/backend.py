@@ -215,6 +215,9 @@ def finish(
         solver, known = SOLVERS[backend.solver].solve, incumbents.get(index)
         start = None if request.start is None else request.start[index]
         found = _project(sample, yhat, solver, settings, known, clock, start)
+        if found.status is Status.PROJECTED and _unmoved(sample, found.y, yhat, settings):
+            # Auxiliaries, or logic, were needed to see that it holds as it is.
+            return replace(found, status=Status.SATISFIED, y=yhat.copy(), value=0.0)
         doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
 
@@ -312,6 +315,12 @@ def _project(
         proved = bound if answer.outcome is Outcome.LIMIT else 0.0
         return Found(Status.LIMIT, known.y, proved + outside, known.literals, nodes)
     return _nothing(yhat, nodes)
+
+
+def _unmoved(sample: RulesAtSample, y: Array, yhat: Array, settings: Settings) -> bool:
+    """Whether a prediction passes as it is, as the engine sees it."""
+    whole = sample.integer[: len(y)].any()
+    return bool(np.abs(y - yhat).max(initial=0.0) <= (0.0 if whole else settings.tolerance))
 
 
 def _at(

@@ -66,6 +66,18 @@ class SparseRows:
         at = slice(self._starts[i], self._starts[i + 1])
         return self._columns[at], self._values[at], self._bounds[i], self._equal[i]
 
+    def take(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Some rows, compressed: where they start, columns, coefficients."""
+        entry = self.entries(index)
+        start = np.concatenate([[0], np.cumsum(np.diff(self.start)[index])])
+        return start, self.column[entry], self.value[entry]
+
+    def entries(self, index: np.ndarray) -> np.ndarray:
+        """Where the entries of some rows stand, one row after the other."""
+        length = np.diff(self.start)[index]
+        before = np.cumsum(length) - length
+        return np.repeat(self.start[index] - before, length) + np.arange(length.sum())
+
     def single(self, i: int) -> bool:
         """Whether it has one entry."""
         return self._starts[i + 1] - self._starts[i] == 1
@@ -129,10 +141,8 @@ def propagate(rows: SparseRows, which: Sequence[int], box: Box, rounds: int) -> 
     index = np.fromiter(dict.fromkeys(which), dtype=np.int64)
     if not len(index):
         return
-    length = np.diff(rows.start)[index]
-    entry = np.repeat(rows.start[index] - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
-    entry = entry + np.arange(length.sum())
-    owner = np.repeat(np.arange(len(index)), length)
+    entry = rows.entries(index)
+    owner = np.repeat(np.arange(len(index)), np.diff(rows.start)[index])
     column, value = rows.column[entry], rows.value[entry]
     for _ in range(rounds):
         before = box.lower.copy(), box.upper.copy()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
-from gdpnet.lp.program import LinearProgram, Outcome, Solution, Solver
+from gdpnet.lp.program import Outcome, Solution, Solver, SparseLinearProgram
+from gdpnet.solve.milp.boxes import SparseRows
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.written import Written
 
@@ -42,8 +44,8 @@ class DisjunctiveProgram:
         clauses: the required ones; a guarded one is required where its guard is true.
         curved: rows in which curves stand as well: the row of the rules that has them, and their
             factor; `cuts.solve` knows them.
-        moves: columns that cost their distance from a centre: the column that is this distance, in
-            no other rows than those that say so, and the centre.
+        moves: columns that cost their distance from a centre: the column that is this distance,
+            which stands in no row, and the centre.
     """
 
     cost: np.ndarray
@@ -59,14 +61,39 @@ class DisjunctiveProgram:
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     moves: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
-    def linear(self, rows: Sequence[int]) -> LinearProgram:
-        """The linear program over the global rows and `rows`."""
+    @cached_property
+    def source(self) -> SparseRows:
+        """Its rows by their nonzeros."""
+        return SparseRows.of(self.matrix, self.bound, self.equality)
+
+    def solved(
+        self, rows: Sequence[int], solver: Solver, clock: Clock, relaxed: bool = False
+    ) -> Solution:
+        """What a solver finds for the linear program over the global rows and `rows`.
+
+        Args:
+            rows: besides the global ones.
+            solver: solves it.
+            clock: its limit.
+            relaxed: whole numbers need not be whole.
+        """
         index = np.fromiter(dict.fromkeys([*self.global_rows, *rows]), dtype=np.int64)
+        start, column, value = self.source.take(index)
         upper = self.bound[index]
-        lower = np.where(self.equality[index], upper, -np.inf)
-        return LinearProgram(
-            *(self.cost, self.matrix[index], lower, upper, self.lower, self.upper, self.integer)
+        moves = Moves(self.moves)
+        linear = SparseLinearProgram(
+            cost=self.cost,
+            row_lower=np.where(self.equality[index], upper, -np.inf),
+            row_upper=upper,
+            lower=self.lower,
+            upper=self.upper,
+            start=start,
+            column=column,
+            value=value,
+            integer=None if relaxed else self.integer,
         )
+        found = solver(moves.split(linear), clock)
+        return found if found.point is None else replace(found, point=moves.back(found.point))
 
     def rows_of(self, literals: Sequence[int]) -> list[int]:
         """Rows that a set of true literals enforces."""
@@ -118,15 +145,12 @@ def polish(
         program,
         lower=np.where(program.integer, whole, program.lower),
         upper=np.where(program.integer, whole, program.upper),
-        integer=np.zeros_like(program.integer),
     )
-    moves = Moves(program.moves)
-    linear = fixed.linear(program.rows_of(sorted(answer.literals)))
-    found = solver(moves.split(linear.sparse()), UNLIMITED)
+    rows = program.rows_of(sorted(answer.literals))
+    found = fixed.solved(rows, solver, UNLIMITED, relaxed=True)
     if found.outcome is not Outcome.OPTIMAL or found.point is None:
         return answer
-    point = moves.back(found.point)
-    return replace(answer, point=point, value=float(program.cost @ point))
+    return replace(answer, point=found.point, value=float(program.cost @ found.point))
 
 
 def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
@@ -287,8 +311,8 @@ class _TreeSearch:
 
     def _solve(self, literals: frozenset[int]) -> Solution:
         self.nodes += 1
-        linear = self.program.linear(self.program.rows_of(sorted(literals)))
-        answer = self.solver(linear, self.clock)
+        rows = self.program.rows_of(sorted(literals))
+        answer = self.program.solved(rows, self.solver, self.clock)
         self.unfinished |= answer.outcome is Outcome.LIMIT
         return answer
 

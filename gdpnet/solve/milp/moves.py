@@ -19,8 +19,8 @@ class Moves:
     """Columns whose distance from a centre is what a program minimises.
 
     Args:
-        moves: for each of them the column that is its distance, which stands in no other row than
-            those that say so, and the centre, which lies within its bounds.
+        moves: for each of them the column that is its distance, which stands in no row, and the
+            centre, which lies within its bounds.
     """
 
     def __init__(self, moves: Mapping[int, tuple[int, float]]) -> None:
@@ -29,26 +29,21 @@ class Moves:
         self.centre = np.array([centre for _, centre in moves.values()])
 
     def split(self, program: SparseLinearProgram) -> SparseLinearProgram:
-        """The program in up and down instead of column and distance, whose rows are left out."""
+        """The program in up and down instead of column and distance."""
         if not len(self.column):
             return program
         width = len(program.cost)
-        away, centre = np.zeros(width, dtype=bool), np.zeros(width)
-        away[self.away], centre[self.column] = True, self.centre
-        down = np.full(width, -1)
-        down[self.column] = self.away
-        owner = np.repeat(np.arange(len(program.row_lower)), np.diff(program.start))
-        says = np.zeros(len(program.row_lower), dtype=bool)
-        says[owner[away[program.column]]] = True
-        kept = ~says[owner]
-        owner, column, value = owner[kept], program.column[kept], program.value[kept]
-        shift = np.bincount(owner, value * centre[column], len(says))
+        centre, down = np.zeros(width), np.full(width, -1)
+        centre[self.column], down[self.column] = self.centre, self.away
+        rows, column, value = len(program.row_lower), program.column, program.value
+        owner = np.repeat(np.arange(rows), np.diff(program.start))
+        shift = np.bincount(owner, value * centre[column], rows)
         moved = down[column] >= 0
         owner = np.concatenate([owner, owner[moved]])
         column = np.concatenate([column, down[column[moved]]])
         value = np.concatenate([value, -value[moved]])
         order = np.argsort(owner, kind="stable")
-        count = np.bincount(owner, minlength=len(says))[~says]
+        count = np.bincount(owner, minlength=rows)
         cost, lower, upper = program.cost.copy(), program.lower.copy(), program.upper.copy()
         cost[self.away] = program.cost[self.away] - program.cost[self.column]
         cost[self.column] += program.cost[self.away]
@@ -58,8 +53,8 @@ class Moves:
         return replace(
             program,
             cost=cost,
-            row_lower=(program.row_lower - shift)[~says],
-            row_upper=(program.row_upper - shift)[~says],
+            row_lower=program.row_lower - shift,
+            row_upper=program.row_upper - shift,
             lower=lower,
             upper=upper,
             start=np.concatenate([[0], np.cumsum(count)]),

@@ -25,7 +25,7 @@ import numpy as np
 from gdpnet.ir.data import Kind
 from gdpnet.ir.logic import counts_in
 from gdpnet.lp.program import SparseLinearProgram
-from gdpnet.solve.milp.boxes import Box, SparseRows, propagate
+from gdpnet.solve.milp.boxes import Box, propagate
 from gdpnet.solve.milp.moves import Moves
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Written:
     def __init__(self, program: DisjunctiveProgram) -> None:
         self.program = program
         self._rows, self._moves = _Rows(), Moves(program.moves)
-        self._source = SparseRows.of(program.matrix, program.bound, program.equality)
+        self._source = program.source
         self._counts = counts_in(
             [clause.literals for clause in program.clauses],
             {k + 1 for k, boolean in enumerate(program.booleans) if boolean.helper},
