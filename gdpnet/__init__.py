@@ -14,7 +14,7 @@ from gdpnet.errors import GdpnetError
 from gdpnet.late import late_names
 from gdpnet.model import RuleModel, load_rules
 from gdpnet.nn import ProjectionLayer
-from gdpnet.projection import Projection, Status, project
+from gdpnet.projection import Projection, Status, Tracker, project
 from gdpnet.relaxation import Plan
 from gdpnet.rules import all_of, any_of, check, implies, maximum, minimum, none_of, relu, rule
 
@@ -55,6 +55,7 @@ __all__ = [
     "RuleModel",
     "Status",
     "StraightThrough",
+    "Tracker",
     "Vertex",
     "all_of",
     "any_of",

@@ -62,5 +62,9 @@ class ZeroGradientWarning(UserWarning):
     """The gradient of a whole batch vanished behind the projection."""
 
 
+class WorkLimitWarning(UserWarning):
+    """Samples were left unproved by the limit of work that holds where no time_limit is given."""
+
+
 class IdentityGradientWarning(UserWarning):
     """Gradients pass samples unchanged that a fallback solved, whose derivative is not known."""

@@ -56,7 +56,7 @@ nb::tuple dictionaries(nb::handle self) {
 template <class AnySearch>
 Found* find_nearest(const Tape& tape, AnySearch& search, const Numbers& x, const Numbers& yhat, const Weights& weights,
                     double price_unit, Index node_limit, double tolerance, double time_limit, Index threads, bool chosen,
-                    bool detailed, const Array<double, 2>& z) {
+                    bool detailed, const Array<double, 2>& z, double patience) {
     const Component& component = search.component();
     const Rows& rows = component.rows;
     const Index size = yhat.extent(0);
@@ -71,7 +71,7 @@ Found* find_nearest(const Tape& tape, AnySearch& search, const Numbers& x, const
     bool finite = true;
     interruptible(time_limit, [&](Call& call) {
         finite = find(tape, search, x, yhat, weights, price_unit, {node_limit, tolerance, 0.0}, {threads, chosen}, call, z, *found);
-    });
+    }, patience);
     return finite ? found.release() : nullptr;
 }
 
@@ -79,7 +79,8 @@ template <class Function>
 void define_find(nb::module_& module, const char* name, Function function, nb::sig signature) {
     module.def(name, function, nb::arg("tape"), nb::arg("search"), nb::arg("x"), nb::arg("yhat"), nb::arg("weights"),
                nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("threads"),
-               nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::rv_policy::take_ownership, signature,
+               nb::arg("chosen"), nb::arg("detailed"), nb::arg("z"), nb::arg("patience") = kNoLimit, nb::rv_policy::take_ownership,
+               signature,
                "Evaluates rules that are one component and projects a batch, writing the points; None where a number of "
                "the rules is not finite.");
 }
@@ -116,12 +117,12 @@ void bind_found(nb::module_& module) {
     define_find(module, "find_nearest", &find_nearest<Search>,
                 nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "
                         "weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, "
-                        "threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None"));
+                        "threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray, patience: float = ...) -> Found | None"));
     define_find(module, "find_euclidean", &find_nearest<EuclideanSearch>,
                 nb::sig("def find_euclidean(tape: Tape, search: EuclideanSearch, x: numpy.typing.NDArray, "
                         "yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, "
-                        "tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) "
-                        "-> Found | None"));
+                        "tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray, "
+                        "patience: float = ...) -> Found | None"));
 }
 
 }  // namespace gdpnet::bind

@@ -18,10 +18,11 @@ inline bool signalled() {
 
 // Runs `work(call)` without the lock and raises what a signal's handler raised meanwhile.
 template <class Work>
-void interruptible(double time_limit, Work work) {
+void interruptible(double time_limit, Work work, double patience = std::numeric_limits<double>::infinity()) {
     Call call;
     call.ask = signalled;
     call.time_limit = time_limit;
+    call.patience = patience;
     {
         nanobind::gil_scoped_release unlock;
         work(call);

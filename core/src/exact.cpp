@@ -31,6 +31,7 @@ void Search::project(const Batch& batch, const Limits& limits, const Answers& an
     over_samples(batch.size(), threads, call, [&](Watch& watch, Index first, Index last) {
         auto work = pool_.take([&] { return std::make_unique<Workspace>(component_); });
         for (Index s = first; s < last && !watch.interrupted(); ++s) {
+            watch.over(work->linear.take_effort());  // what the last one spent is none of the next one's
             watch.begin_sample();
             one(*work, batch, s, limits, answers, dictionaries, watch);
         }

@@ -247,7 +247,7 @@ bool Linear::verify() {
 bool Linear::refactor() {
     const Index r = basics, width = r + n + 1;
     age = 0;
-    effort_ += long(r * r * width);
+    effort_ += long(r * width);
     Index line = 0;
     for (Index q = 0; q < n; ++q) {
         if (nonbasic[q] < n) continue;
@@ -284,6 +284,7 @@ bool Linear::refactor() {
             const double factor = line_of[k];
             if (other == k || factor == 0.0) continue;
             for (Index c = k; c < width; ++c) line_of[c] -= factor * chosen[c];
+            effort_ += long(width - k);
         }
     }
     std::fill(reduced.begin(), reduced.end(), 0.0);

@@ -9,8 +9,9 @@ A proposition is a nested tuple over literals of `_data`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, count
 from typing import Any
 
 Proposition = tuple[Any, ...]
@@ -116,6 +117,88 @@ class ClauseWriter:
         found.append((-helper, reached[least]))
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A running count that `ClauseWriter` wrote: its last step implies `least` of the members.
+
+    Attributes:
+        least: so many.
+        members: literals that are counted.
+        cells: booleans of its steps, numbered from 1, in their order: `least` for each member.
+        clauses: that say so.
+    """
+
+    least: int
+    members: tuple[int, ...]
+    cells: tuple[int, ...]
+    clauses: frozenset[tuple[int, ...]]
+
+    def steps(self, true: Mapping[int, bool]) -> dict[int, bool]:
+        """Truth of all steps but the last, where that of the members is known."""
+        found, reached = {}, 0
+        for i, k in enumerate(self.members):
+            reached += true[abs(k)] == (k > 0)
+            for j in range(self.least):
+                found[self.cells[i * self.least + j]] = reached > j
+        del found[self.cells[-1]]
+        return found
+
+
+def counts_in(clauses: Sequence[tuple[int, ...]], helpers: Collection[int]) -> list[Counted]:
+    """Running counts among clauses, each as `ClauseWriter` writes it and used by nothing else.
+
+    Args:
+        clauses: literals of each.
+        helpers: booleans that were made up, numbered from 1.
+    """
+    meaning: dict[int, list[tuple[int, ...]]] = {}
+    used: dict[int, int] = {}
+    for clause in clauses:
+        for k in clause:
+            if -k in helpers:
+                meaning.setdefault(-k, []).append(clause)
+            elif k in helpers:
+                used[k] = used.get(k, 0) + 1
+    found: list[Counted] = []
+    taken: set[int] = set()
+    for last in sorted(
+        helpers, reverse=True
+    ):  # a step of a longer count is the end of a shorter one
+        if last in taken:
+            continue
+        # From the last step back: its second clauses lead to one less, its first ones to the left.
+        least, at = 1, last
+        while len(meaning.get(at, ())) == 2 and len(meaning[at][1]) == 3:
+            at = meaning[at][1][2]
+            least += 1
+        members, at = [], last
+        while len(meaning.get(at, ())) in (1, 2) and len(meaning[at][0]) == 3:
+            members.append(meaning[at][0][2])
+            at = meaning[at][0][1]
+        if len(meaning.get(at, ())) not in (1, 2) or len(meaning[at][0]) != 2:
+            continue
+        members = [*members, meaning[at][0][1]][::-1]
+        first = last - least * len(members) + 1
+        cells = range(first, last + 1)
+        if len(members) < 2 or least < 2 or not all(k in meaning for k in cells):
+            continue
+        said: list[tuple[int, ...]] = []
+        numbers = count(first - 1)
+        writer = ClauseWriter(lambda _, numbers=numbers: next(numbers))  # type: ignore[misc]
+        writer._count(least, [("literal", k) for k in members], 0, "", said)
+        own = frozenset(said[:-1])
+        inside: dict[int, int] = {}
+        for clause in own:
+            for k in clause:
+                if k in cells:
+                    inside[k] = inside.get(k, 0) + 1
+        alone = all(used.get(k, 0) == inside.get(k, 0) for k in cells[:-1])
+        if alone and {c for k in cells for c in meaning[k]} == own:
+            taken.update(cells)
+            found.append(Counted(least, tuple(members), tuple(cells), own))
+    return found[::-1]
+
+
 def _atleast(least: int, parts: Sequence[Proposition]) -> list[Proposition] | None:
     """Clauses of `at least n`: every choice of len - n + 1 parts contains a true one.
 
@@ -126,10 +209,10 @@ def _atleast(least: int, parts: Sequence[Proposition]) -> list[Proposition] | No
         return [("true",)]
     if size <= 0:
         return [("false",)]
-    count = 1
+    choices = 1
     for k in range(size):
-        count = count * (len(parts) - k) // (k + 1)
-    if count > _WRITTEN_OUT:
+        choices = choices * (len(parts) - k) // (k + 1)
+    if choices > _WRITTEN_OUT:
         return None
     return [("or", *chosen) for chosen in combinations(parts, size)]
 

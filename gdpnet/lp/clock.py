@@ -21,9 +21,12 @@ class Clock:
 
     Args:
         seconds: the limit, or None for none.
+        nodes: of each mixed-integer program, or None for no limit: counted, so that what is found
+            does not depend on the clock.
     """
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(self, seconds: float | None = None, nodes: int | None = None) -> None:
+        self.nodes = nodes
         self._end = None if seconds is None else time.monotonic() + seconds
         self._cancelled = threading.Event()
 
@@ -43,9 +46,12 @@ class Clock:
         """Call everything off that looks at this clock."""
         self._cancelled.set()
 
-    def half(self) -> Clock:
-        """A clock with half of what is left."""
-        return Clock(self.share(2))
+    def part(self, share: float) -> Clock:
+        """A clock with a part of what is left, called off with this one."""
+        left = self.left
+        shared = Clock(None if left is None else left * share, self.nodes)
+        shared._cancelled = self._cancelled
+        return shared
 
     def share(self, parts: float, most: float | None = None) -> float | None:
         """Seconds for one of equal parts of what is left; None without a limit.
@@ -81,10 +87,13 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
     if clock.left is not None and not _wait_for_left_behind(clock.left):
         return False
     done = threading.Event()
+    failure: list[Exception] = []
 
     def work() -> None:
         try:
             run()
+        except Exception as error:  # the caller's, not this thread's
+            failure.append(error)
         finally:
             done.set()
 
@@ -95,6 +104,8 @@ def run_beside(run: Callable[[], object], stop: Callable[[], object], clock: Clo
             if clock.over:
                 break
         else:
+            if failure:
+                raise failure[0]
             return True
         stop()
         if done.wait(_GRACE):

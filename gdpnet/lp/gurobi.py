@@ -13,7 +13,7 @@ import numpy as np
 from gdpnet.errors import SolverError
 from gdpnet.lp import options
 from gdpnet.lp.clock import UNLIMITED, Clock, run_beside
-from gdpnet.lp.program import LinearProgram, Outcome, Solution
+from gdpnet.lp.program import LinearProgram, Outcome, Solution, SparseLinearProgram
 
 
 @cache
@@ -117,31 +117,43 @@ def outcome_of(model: Any) -> Outcome:
         GRB.Status.INFEASIBLE: Outcome.INFEASIBLE,
         GRB.Status.UNBOUNDED: Outcome.UNBOUNDED,
         GRB.Status.TIME_LIMIT: Outcome.LIMIT,
+        GRB.Status.NODE_LIMIT: Outcome.LIMIT,
         GRB.Status.INTERRUPTED: Outcome.LIMIT,
     }
     return outcomes.get(model.Status, Outcome.FAILED)
 
 
-def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
+def solve(program: LinearProgram | SparseLinearProgram, clock: Clock = UNLIMITED) -> Solution:
     """Solve a program at Gurobi's tightest tolerances, one thread."""
+    from scipy.sparse import csr_array  # late: its import takes a while
+
     if clock.over:
         return Solution(Outcome.LIMIT)
-    with refusals(len(program.cost), len(program.matrix)):
+    program = program.sparse()
+    integer = program.integer is not None and bool(program.integer.any())
+    size = len(program.row_lower), len(program.cost)
+    with refusals(*size[::-1]):
         model = new_model(options.GUROBI_INTEGER)
         if clock.left is not None:
             model.Params.TimeLimit = clock.left
-        kinds = np.where(program.integer, "I", "C")
+        if clock.nodes is not None:
+            model.Params.NodeLimit = clock.nodes
+        kinds = np.where(np.asarray(program.integer), "I", "C") if integer else "C"
         v = model.addMVar(
             len(program.cost), lb=program.lower, ub=program.upper, obj=program.cost, vtype=kinds
         )
+        matrix = csr_array((program.value, program.column, program.start), shape=size)
         for side, bound in (("<", program.row_upper), (">", program.row_lower)):
             rows = np.isfinite(bound)
             if rows.any():
-                model.addMConstr(program.matrix[rows], v, side, bound[rows])
+                model.addMConstr(matrix[rows], v, side, bound[rows])
+        if integer and program.guess is not None:
+            known = np.isfinite(program.guess) & np.asarray(program.integer)
+            v[known].Start = program.guess[known]
         if not run_beside(model.optimize, model.terminate, clock):
             return Solution(Outcome.LIMIT)
     outcome = outcome_of(model)
     if model.SolCount == 0 or outcome not in (Outcome.OPTIMAL, Outcome.LIMIT):
         return Solution(outcome)
-    proved = float(model.ObjBound if program.integer.any() else model.ObjVal)
+    proved = float(model.ObjBound if integer else model.ObjVal)
     return Solution(outcome, np.array(v.X), proved if math.isfinite(proved) else -np.inf)

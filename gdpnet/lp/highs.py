@@ -28,8 +28,9 @@ def unavailable() -> str | None:
     return None
 
 
-def solve(program: LinearProgram, clock: Clock = UNLIMITED) -> Solution:
+def solve(program: LinearProgram | SparseLinearProgram, clock: Clock = UNLIMITED) -> Solution:
     """Solve a program; simplex, so that the answer is a vertex."""
+    program = program.sparse()
     answer = _run(program, clock, presolve="choose")
     if answer.outcome in (Outcome.FAILED, Outcome.INFEASIBLE):
         # Presolve decides infeasibility with tolerances of its own, and may not tell it from
@@ -65,6 +66,7 @@ def _outcomes() -> dict[Any, Outcome]:
         status.kTimeLimit: Outcome.LIMIT,
         status.kInterrupt: Outcome.LIMIT,
         status.kIterationLimit: Outcome.LIMIT,
+        status.kSolutionLimit: Outcome.LIMIT,  # of nodes
         status.kModelEmpty: Outcome.OPTIMAL,
     }
 
@@ -87,13 +89,18 @@ def new_solver(
     return solver
 
 
-def _run(program: LinearProgram, clock: Clock, presolve: str) -> Solution:
+def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
     if clock.over:
         return Solution(Outcome.LIMIT)
-    integer = bool(program.integer.any())
+    integer = program.integer is not None and bool(program.integer.any())
     solver = new_solver(options.INTEGER if integer else options.LINEAR, presolve, clock.left)
+    if integer and clock.nodes is not None:
+        solver.setOptionValue("mip_max_nodes", clock.nodes)
     solver.passModel(model_of(program))
-    if integer or program.matrix.size > _LARGE:
+    if integer and program.guess is not None:
+        known = np.flatnonzero(np.isfinite(program.guess) & np.asarray(program.integer))
+        solver.setSolution(len(known), known.astype(np.int32), program.guess[known])
+    if integer or len(program.row_lower) * len(program.cost) > _LARGE:
         solver.HandleUserInterrupt = True
         if not run_beside(solver.run, solver.cancelSolve, clock):
             return Solution(Outcome.LIMIT)
@@ -111,7 +118,7 @@ def _run(program: LinearProgram, clock: Clock, presolve: str) -> Solution:
 
 def model_of(program: LinearProgram | SparseLinearProgram) -> highspy.HighsLp:
     """A program as HiGHS wants it."""
-    sparse = program if isinstance(program, SparseLinearProgram) else program.sparse()
+    sparse = program.sparse()
     model: highspy.HighsLp = package().HighsLp()
     model.num_col_, model.num_row_ = len(sparse.cost), len(sparse.row_lower)
     model.col_cost_ = sparse.cost
@@ -121,8 +128,8 @@ def model_of(program: LinearProgram | SparseLinearProgram) -> highspy.HighsLp:
     model.a_matrix_.start_ = sparse.start.astype(np.int32)
     model.a_matrix_.index_ = sparse.column.astype(np.int32)
     model.a_matrix_.value_ = sparse.value
-    if isinstance(program, LinearProgram) and program.integer.any():
+    if sparse.integer is not None and sparse.integer.any():
         kind = package().HighsVarType
         kinds = (kind.kContinuous, kind.kInteger)
-        model.integrality_ = [kinds[int(integer)] for integer in program.integer]
+        model.integrality_ = [kinds[int(integer)] for integer in sparse.integer]
     return model

@@ -58,13 +58,14 @@ class LinearProgram:
     integer: np.ndarray
 
     def sparse(self) -> SparseLinearProgram:
-        """The same by compressed rows, whole numbers relaxed."""
+        """The same by compressed rows."""
         row_of, column_of = np.nonzero(self.matrix)
         return SparseLinearProgram(
             *(self.cost, self.row_lower, self.row_upper, self.lower, self.upper),
             start=np.searchsorted(row_of, np.arange(len(self.matrix) + 1)),
             column=column_of,
             value=self.matrix[row_of, column_of],
+            integer=self.integer,
         )
 
 
@@ -77,6 +78,8 @@ class SparseLinearProgram:
         start: `rows + 1`.
         column: of each entry.
         value: of each entry.
+        integer: bool `n`; None where no column is whole.
+        guess: where to look first, `n`, NaN where nothing is known; None for nowhere.
     """
 
     cost: np.ndarray
@@ -87,6 +90,12 @@ class SparseLinearProgram:
     start: np.ndarray
     column: np.ndarray
     value: np.ndarray
+    integer: np.ndarray | None = None
+    guess: np.ndarray | None = None
+
+    def sparse(self) -> SparseLinearProgram:
+        """It is."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -104,5 +113,5 @@ class Solution:
     bound: float = -np.inf
 
 
-Solver = Callable[[LinearProgram, Clock], Solution]
+Solver = Callable[[LinearProgram | SparseLinearProgram, Clock], Solution]
 """A function `(program, clock) -> Solution` that stops when the clock is over."""

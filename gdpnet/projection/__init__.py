@@ -2,6 +2,7 @@
 
 from gdpnet.projection.projection import Projection, ProjectionInfo
 from gdpnet.projection.projector import project
+from gdpnet.projection.tracker import Tracker
 from gdpnet.solve.status import Status
 
-__all__ = ["Projection", "ProjectionInfo", "Status", "project"]
+__all__ = ["Projection", "ProjectionInfo", "Status", "Tracker", "project"]

@@ -23,6 +23,8 @@ from gdpnet.solve.base import Answer, Request
 from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.status import Status
 
+_PROVED = torch.tensor([Status.SATISFIED, Status.PROJECTED], dtype=torch.int8)
+
 
 class Projection:
     """Projected outputs, and what became of each sample.
@@ -382,6 +384,21 @@ class ProjectionInfo:
     def bound(self) -> torch.Tensor:
         """Proved lower bound on what is minimised, as `Projection.value`, float64 `...`."""
         return self._projection._tensor(self._answer.value.copy())
+
+    @cached_property
+    def gap(self) -> torch.Tensor:
+        """How far what is minimised may be from the least, relative to it, float64 `...`.
+
+        `(value of y - bound) / max(value of y, 1e-9)`: 0 where y is proved nearest, inf where there
+        is no y that satisfies the rules.
+        """
+        projection = self._projection
+        value = projection.distance.double()
+        if projection.request.settings.norm == "l2":
+            value = value * value
+        gap = (value - self.bound).clamp(min=0.0) / value.clamp(min=1e-9)
+        proved = torch.isin(self.status, _PROVED)
+        return torch.where(proved, 0.0, torch.where(value.isinf(), value, gap))
 
     @cached_property
     def solver(self) -> str | list[str]:

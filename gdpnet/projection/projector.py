@@ -59,6 +59,7 @@ def project(
     threads: int | None = None,
     on_conflict: str = "pass",
     on_invalid: str = "raise",
+    start: Any = None,
 ) -> Projection:
     """The nearest outputs, in a weighted distance, that satisfy the rules.
 
@@ -120,6 +121,10 @@ def project(
             blame: the prediction passes, `info.unmendable` tells where, a `ConflictWarning` why.
         on_invalid: for samples with NaN or infinity: `"raise"`, or `"mark"` (status ERROR, y is
             NaN, the others are untouched).
+        start: outputs to start from, `... x d` as yhat, or a `Projection`, such as that of the step
+            before; they may break rules, and samples with NaN have none. What the engine does not
+            finish by itself begins with the nearest point in their disjuncts, so there is an answer
+            where a limit is reached. With norm="l1"; see also `gdpnet.Tracker`.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch
@@ -148,23 +153,23 @@ def project(
         on_invalid,
     )
     if weights is not None or not isinstance(solver, str) or not isinstance(rules, Rules):
-        return _new_projector(rules, keywords)(yhat, x)
+        return _new_projector(rules, keywords)(yhat, x, start)
     # Of equal keywords True and 1 are two, and a name may be registered anew.
     key = *keywords, type(threads), type(time_limit), type(deadline), BACKENDS.get(solver)
     known = rules.cache[_projectors]
     try:
         projector = known.get(key)
     except TypeError:  # what is no keyword at all: nothing to find it by
-        return _new_projector(rules, keywords)(yhat, x)
+        return _new_projector(rules, keywords)(yhat, x, start)
     if projector is None:
         projector = _new_projector(rules, keywords)
         if len(known) >= _MOST_PROJECTORS:
             known.clear()
         known[key] = projector
-    return projector(yhat, x)
+    return projector(yhat, x, start)
 
 
-_KEYWORDS = tuple(project.__kwdefaults__ or {})
+_KEYWORDS = tuple(name for name in project.__kwdefaults__ or {} if name != "start")
 
 
 def _new_projector(rules: Rules, keywords: tuple[Any, ...]) -> Projector:
@@ -255,17 +260,20 @@ class Projector:
         )
         self._known: dict[tuple[torch.dtype, bool], tuple[Settings, bool]] = {}
 
-    def __call__(self, yhat: Any, x: Any = None) -> Projection:
+    def __call__(self, yhat: Any, x: Any = None, start: Any = None) -> Projection:
         """Project a batch.
 
         Args:
             yhat: predictions, `... x d`.
             x: inputs, `... x p`, or `p` for all samples.
+            start: outputs to start from, `... x d`; None for nowhere.
         """
         if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise InputError(_TRACED)
         if is_transformed():
-            return transformed(self.rules, partial(self.solve, differentiable=True), yhat, x)
+            return transformed(
+                self.rules, partial(self.solve, differentiable=True, start=start), yhat, x
+            )
         differentiable = self.sensitivity is not None and (
             (
                 torch.is_grad_enabled()
@@ -277,20 +285,21 @@ class Projector:
             )
             or has_tangent(yhat, x)
         )
-        projection = self.solve(yhat, x, differentiable)
+        projection = self.solve(yhat, x, differentiable, start)
         if differentiable:
             projection.attach(yhat, x)
         if self.rules.data.priced:
             projection.follow_prices(x)
         return projection
 
-    def solve(self, yhat: Any, x: Any, differentiable: bool) -> Projection:
+    def solve(self, yhat: Any, x: Any, differentiable: bool, start: Any = None) -> Projection:
         """Project a batch, outside of torch's graph.
 
         Args:
             yhat: predictions, `... x d`.
             x: inputs, `... x p`, or `p` for all samples.
             differentiable: whether the derivative will be asked for.
+            start: outputs to start from, `... x d`; None for nowhere.
         """
         started = time.perf_counter()
         rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
@@ -305,6 +314,8 @@ class Projector:
         settings, harmless = self._known.get(key) or self._settings_for(*key)
         clock = UNLIMITED if self.deadline is None else Clock(self.deadline)
         request = Request(rules, inputs, predictions, invalid, settings, mark, clock)
+        if start is not None:
+            request = request._replace(start=_start(start, predictions.shape, origin.shape))
         assembled = time.perf_counter()
 
         answer = self.backend.solve(request)
@@ -369,6 +380,17 @@ class Projector:
         known = settings, self.rules.cache[Reach].harmless(settings)
         self._known[dtype, linearise] = known
         return known
+
+
+def _start(given: Any, flat: tuple[int, ...], shape: Any) -> np.ndarray:
+    """Outputs to start from, as a flat batch."""
+    y = torch.as_tensor(given.y if isinstance(given, Projection) else given)
+    if tuple(y.shape) != (*shape, flat[1]):
+        raise InputError(
+            f"start: expected outputs of the shape of yhat, {(*shape, flat[1])}, or a Projection, "
+            f"got {tuple(y.shape)}."
+        )
+    return y.detach().cpu().double().numpy().reshape(flat)
 
 
 def _plan(rules: Rules, relaxation: Any) -> Plan | None:

@@ -74,6 +74,8 @@ class Request(NamedTuple):
         settings: how to project.
         mark: whether samples with unusable coefficients are marked as invalid, else they raise.
         clock: what is left for the whole batch.
+        start: outputs to start from, (B, d), NaN where there are none; None for no sample. They may
+            break rules.
     """
 
     rules: Rules
@@ -83,6 +85,7 @@ class Request(NamedTuple):
     settings: Settings
     mark: bool = False
     clock: Clock = UNLIMITED
+    start: Array | None = None
 
     def evaluate(self, rules: Rules | None = None) -> Instance:
         """The rules for these inputs.
@@ -112,7 +115,8 @@ class Request(NamedTuple):
     def take(self, samples: Array) -> Request:
         """Some of the samples, all of them usable."""
         none = np.zeros(len(samples), dtype=bool)
-        return self._replace(x=self.x[samples], yhat=self.yhat[samples], invalid=none)
+        start = None if self.start is None else self.start[samples]
+        return self._replace(x=self.x[samples], yhat=self.yhat[samples], invalid=none, start=start)
 
 
 class Gradients(NamedTuple):

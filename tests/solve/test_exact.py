@@ -256,7 +256,8 @@ def test_what_the_search_had_proved_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
         return samples[:0]
 
     monkeypatch.setattr("gdpnet.solve.exact.backend.finish", give_up)
-    p = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=300))
+    with pytest.warns(gdpnet.errors.WorkLimitWarning, match="are not proved nearest"):
+        p = gdpnet.project(rules, yhat, solver=gdpnet.solve.Exact(node_limit=300))
     limit = p.status == Status.LIMIT
     assert limit.any()
     assert (p.value[limit] > 0.0).all()

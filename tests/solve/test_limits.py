@@ -224,6 +224,9 @@ def test_clocks() -> None:
     assert not Clock().over
     clock = Clock(100.0)
     assert 99 < (clock.left or 0) <= 100
-    assert 49 < (clock.half().left or 0) <= 50
+    half = clock.share(0.5)
+    assert 49 < (half.left or 0) <= 50
     clock.cancel()
     assert clock.over
+    assert half.over
+    assert Clock(None, 7).share(0.5).nodes == 7

@@ -49,6 +49,7 @@ enum class Finish { complete, limited, stopped };
 struct Effort {
     Index opened = 1;
     Index settled = 0;
+    double done = 0.0;  // the share of the search that is finished, where children of a node have equal shares
 };
 
 // An open node. What is not said here of `subject`, `first` and `bound` is up to the visitor.
@@ -61,6 +62,7 @@ struct Frame {
     double bound = 0.0;
     double value = 0.0;   // of a split column
     Index decided = 0;    // booleans decided at the node
+    double share = 0.0;   // of the search, that each of its children has
 };
 
 // Room for the children of a frame, as wide as the longest clause.
@@ -188,7 +190,9 @@ template <Node N, Visitor V>
 Finish search(N& node, Assignment& assignment, Stack& stack, V& visitor, Watch& watch, Effort& effort, bool alive = true) {
     Index& depth = stack.depth;
     depth = 0;
+    double share = 1.0;  // of the node at work
     while (true) {
+        bool branched = false;
         if (alive) {
             ++effort.settled;
             Verdict verdict = visitor.settle(effort);
@@ -202,19 +206,24 @@ Finish search(N& node, Assignment& assignment, Stack& stack, V& visitor, Watch& 
                 visitor.open(frame, stack.children(depth));
                 node.save(depth);
                 ++depth;
+                branched = frame.children > 0;
+                frame.share = branched ? share / double(frame.children) : 0.0;
             } else if (verdict == Verdict::stop || (verdict == Verdict::trouble && !visitor.troubled())) {
                 return Finish::stopped;
             }
         }
+        if (!branched) effort.done += share;
         while (depth > 0) {
             Frame& frame = stack.frame(depth - 1);
             if (frame.next < frame.children && visitor.wants(frame, stack.children(depth - 1))) break;
+            effort.done += frame.share * double(frame.children - frame.next);
             visitor.close(frame);
             --depth;
         }
         if (depth == 0) return Finish::complete;
-        if (visitor.exhausted(effort) || watch.over(node.take_effort())) return Finish::limited;
+        if (visitor.exhausted(effort) || watch.over(node.take_effort(), effort.done)) return Finish::limited;
         Frame& frame = stack.frame(depth - 1);
+        share = frame.share;
         ++frame.next;
         ++effort.opened;
         assignment.back_to(frame.decided);

@@ -1,6 +1,7 @@
 // Limits of time and interruptions, looked at from within a search.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -15,6 +16,7 @@ struct Call {
     // Asks the caller's language whether the user wants to stop; null where nobody is to be asked.
     bool (*ask)() = nullptr;
     double time_limit = std::numeric_limits<double>::infinity();  // seconds for a sample
+    double patience = std::numeric_limits<double>::infinity();    // operations that a search is worth; see Watch::over
 };
 
 // One thread's view of a call.
@@ -25,14 +27,26 @@ public:
 
     void begin_sample() {
         over_ = false;
+        spent_ = 0.0;
+        doubt_ = call_.patience * kFirstDoubt;
         if (call_.time_limit < std::numeric_limits<double>::infinity()) began_ = Clock::now();
     }
 
     // Whether the sample at work has to stop. Called at every node; `cost` is about the number of
     // arithmetic operations since the last call, so that small nodes do not pay for a clock.
-    bool over(long cost) {
+    //
+    // `done` is the share of a search that is finished. One that is not worth its patience ends early: whenever it has
+    // spent twice as much as at the last look, the root of its share must have kept pace (the first incumbents come
+    // late, and what follows goes fast). This counts operations, so an answer does not depend on the clock.
+    bool over(long cost, double done = 1.0) {
         since_ += cost;
         if (since_ >= kBetween) look();
+        spent_ += double(cost);
+        if (spent_ >= doubt_) {
+            doubt_ = std::min(2.0 * doubt_, call_.patience);
+            const double share = spent_ / call_.patience;
+            if (share >= 1.0 || done < share * share) over_ = true;
+        }
         return over_;
     }
 
@@ -41,6 +55,7 @@ public:
 private:
     static constexpr long kBetween = 20000;   // operations between two looks at the clock
     static constexpr double kPatience = 0.03; // seconds between two questions
+    static constexpr double kFirstDoubt = 1.0 / 16.0;  // of its patience, after which a search is first looked at
 
     void look() {
         since_ = 0;
@@ -58,6 +73,7 @@ private:
     bool asks_;
     bool over_ = false;
     long since_ = 0;
+    double spent_ = 0.0, doubt_ = std::numeric_limits<double>::infinity();
     Clock::time_point asked_;
     Clock::time_point began_;
 };

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+import warnings
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gdpnet import core
 from gdpnet.checks import check_choice, check_count
-from gdpnet.errors import InputError, SolverError
+from gdpnet.errors import InputError, SolverError, WorkLimitWarning
 from gdpnet.ir.rules import Rules, refuse_curved, refuse_priced
 from gdpnet.lp.clock import UNLIMITED
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.answer import ExactAnswer
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.exact.options import LOST, NODE_LIMIT, SearchOptions
-from gdpnet.solve.milp.backend import MILP, Incumbent, finish, literals_of
+from gdpnet.solve.exact.options import LOST, MOST_NODES, NODE_LIMIT, SearchOptions, patience_of
+from gdpnet.solve.milp.backend import MILP, MILP_NODES, Incumbent, Limits, finish, literals_of
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
 from gdpnet.threads import FEW, workers_of
@@ -58,9 +60,12 @@ class Exact(Backend):
             least norm takes evenly from all. `info.least_norm` tells where it is proved. With
             norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
             and of equally near disjuncts the first in the order of the model is taken.
-        node_limit: nodes of the search for a sample, 100,000 where not given; what is not finished
-            by then goes to MILP (`info.solver` tells), with norm="l2" or convex rows it is LIMIT or
-            UNSOLVED.
+        node_limit: nodes of the search for a sample; what is not finished by then goes to MILP
+            (`info.solver` tells), with norm="l2" or convex rows it is LIMIT or UNSOLVED. Where not
+            given, the search hands over once it does not keep pace with its work (counted, not by
+            the clock: `docs/coupled.md`); with norm="l2", convex rows or a tie it has 100,000.
+        milp_nodes: nodes of the mixed-integer program that takes over; then the best found is
+            LIMIT, and a `WorkLimitWarning` tells once. With a `time_limit` there is no other.
 
     Example:
         >>> import gdpnet
@@ -79,11 +84,15 @@ class Exact(Backend):
     name = "exact"
     description = "the exact engine searches it without writing it down"
 
-    def __init__(self, *, tie: str = "first", node_limit: int = NODE_LIMIT) -> None:
+    def __init__(
+        self, *, tie: str = "first", node_limit: int | None = None, milp_nodes: int = MILP_NODES
+    ) -> None:
         check_choice("Exact: tie", tie, ("first", "least_norm"))
-        check_count("Exact: node_limit", node_limit)
-        self.tie, self.node_limit = tie, int(node_limit)
+        check_count("Exact: node_limit", node_limit, none=True)
+        check_count("Exact: milp_nodes", milp_nodes)
+        self.tie, self.node_limit, self.milp_nodes = tie, node_limit, int(milp_nodes)
         self._last: tuple[Settings, SearchOptions] | None = None
+        self._told = False
 
     def available(self) -> str | None:
         """Why it cannot be used here; None where it can."""
@@ -116,25 +125,31 @@ class Exact(Backend):
             return self._shared(request)
         last = self._last
         if last is None or last[0] is not settings:
-            last = self._last = settings, self._options(settings, _alone(request))
+            columns = len(request.rules.data.columns)
+            last = self._last = settings, self._options(settings, _alone(request), columns)
         return last[1]
 
-    def _options(self, settings: Settings, alone: bool) -> SearchOptions:
+    def _options(self, settings: Settings, alone: bool, columns: int) -> SearchOptions:
         limit = settings.time_limit
+        # A search whose ties are settled afterwards has to be finished by itself.
+        hands_over = self.node_limit is None and not alone and self.tie == "first"
+        nodes = self.node_limit or (MOST_NODES if hands_over else NODE_LIMIT)
         return SearchOptions(
             settings.weights,
             settings.tolerance,
-            self.node_limit,
+            nodes,
             None if limit is None else limit * (1.0 if alone else _ENGINE_SHARE),
             settings.threads,
             self.tie,
             norm=settings.norm,
             price_unit=settings.price_unit,
+            patience=patience_of(columns) if hands_over else inf,
         )
 
     def _shared(self, request: Request) -> SearchOptions:
         """The same with a batch's time shared out evenly to its samples and their components."""
-        options = self._options(request.settings, _alone(request))
+        columns = len(request.rules.data.columns)
+        options = self._options(request.settings, _alone(request), columns)
         size, parts = len(request.yhat), len(engine_of(request.rules).components)
         workers = 1 if size <= FEW else workers_of(options.threads)
         share = (1.0 if _alone(request) else _ENGINE_SHARE) * workers / max(1, size * parts)
@@ -213,12 +228,31 @@ class Exact(Backend):
         if settings.time_limit is not None and search.time_limit is not None:
             left = settings.time_limit - min(search.time_limit, time.monotonic() - started)
         proved = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)
-        vertices = finish(request, again, answer, MILP(), incumbents=incumbents, seconds=left)
+        limits = Limits(left, self.milp_nodes if left is None else None)
+        vertices = finish(request, again, answer, MILP(), incumbents=incumbents, limits=limits)
         linearisation.others = ActiveJacobian(request, answer, vertices)
         # What the search had proved by then holds whatever came after it.
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
+        if left is None:
+            self._tell_limit(answer, again)
         return answer, left_open
+
+    def _tell_limit(self, answer: Answer, samples: Array) -> None:
+        """Say once that the limit of work ended some searches."""
+        open_ones = np.isin(answer.status[samples], (Status.LIMIT, Status.UNSOLVED)).sum()
+        if not open_ones or self._told:
+            return
+        self._told = True
+        warnings.warn(
+            f"{open_ones} of {len(answer.status)} samples are not proved nearest: the search and "
+            f"{self.milp_nodes} nodes of a mixed-integer program were not enough, which is the "
+            "limit where no time_limit is given (status LIMIT, info.gap; UNSOLVED where nothing "
+            "was found). Give a time_limit, a start, or "
+            "solver=gdpnet.solve.Exact(milp_nodes=...). This is told once.",
+            WorkLimitWarning,
+            stacklevel=2,
+        )
 
 
 def _alone(request: Request) -> bool:

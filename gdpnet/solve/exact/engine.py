@@ -186,6 +186,7 @@ class ExactEngine:
             options.threads is not None,
             detailed and not l2,  # whose derivative needs none
             z,
+            options.patience,
         )
         return None if found is None else (found, z)
 
@@ -321,7 +322,7 @@ class ExactEngine:
         if options.norm == "l2":
             proved = self._euclidean_of(index).project(*how)
         else:
-            proved = self.searches[index].project(*how, detail)
+            proved = self.searches[index].project(*how, detail, options.patience)
             if options.tie == "least_norm":
                 unproved = self._settle_ties(index, given, options, out)
         detail = _NO_DETAIL if detail is None else detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,19 @@ import torch
 from gdpnet.ir.tolerances import TOLERANCES
 
 NODE_LIMIT = 100_000
-"""Nodes of the search for a sample before MILP takes over."""
+"""Nodes of the search for a sample, where nobody takes over what it leaves open."""
+
+_PATIENCE = 4e9  # operations, some tenths of a second
+_SMALL = 64  # columns; of more the programs of MILP gain on those of the search
+
+
+def patience_of(columns: int) -> float:
+    """Operations that a search is worth before MILP takes over, as measured on coupled rules."""
+    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** 1.5)
+
+
+MOST_NODES = 2**40
+"""Nodes of a search that its patience ends."""
 
 LOST = 1e-15
 """What adding up a row loses of its terms, relative."""
@@ -29,6 +42,8 @@ class SearchOptions(NamedTuple):
         lost: what adding up a row may lose of its terms beside large predictions, relative.
         norm: "l1" or "l2".
         price_unit: what prices are divided by, so that they are in units of what is minimised.
+        patience: operations that the search is worth, where somebody else takes over: it ends early
+            where it does not keep pace.
     """
 
     weights: np.ndarray
@@ -40,6 +55,7 @@ class SearchOptions(NamedTuple):
     lost: float = 0.0
     norm: str = "l1"
     price_unit: float = 1.0
+    patience: float = inf
 
     @property
     def usual(self) -> bool:

@@ -27,10 +27,18 @@ from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.milp.started import nearest_in, nearest_literals
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads, workers_of
 
 _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they prove
+
+MILP_NODES = 5_000
+"""Nodes of a mixed-integer program that takes over from the engine, where time is not limited."""
+
+_SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
+
+_SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
 
 MARGIN = 1e-8
 """Rules contradict each other if they do even where every row gives way by this, scaled."""
@@ -76,8 +84,25 @@ def literals_of(assignment: Array) -> frozenset[int]:
     return frozenset(int(assignment[k]) * (int(k) + 1) for k in np.flatnonzero(assignment))
 
 
+class Limits(NamedTuple):
+    """What a sample may take.
+
+    Attributes:
+        seconds: or None.
+        nodes: of each mixed-integer program, or None.
+    """
+
+    seconds: float | None = None
+    nodes: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class MILP(Backend):
     """A mixed-integer program for each sample.
+
+    Without a `time_limit` it takes as long as it takes.
 
     Args:
         solver: `"highs"` or `"gurobi"`.
@@ -120,7 +145,7 @@ class MILP(Backend):
         answer = Answer.passed(request, evaluated.rules.numpy(), self.name)
         usable = np.flatnonzero(~request.invalid)
         rest = usable[~self._accept(request, usable, answer)] if len(usable) else usable
-        vertices = finish(request, rest, answer, self, seconds=settings.time_limit)
+        vertices = finish(request, rest, answer, self, limits=Limits(settings.time_limit))
         return answer.replace(linearisation=ActiveJacobian(request, answer, vertices))
 
     def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
@@ -170,7 +195,7 @@ def finish(
     backend: MILP,
     *,
     incumbents: Mapping[int, Incumbent] = MappingProxyType({}),
-    seconds: float | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Array:
     """Project some samples of a batch, written into an answer.
 
@@ -180,7 +205,7 @@ def finish(
         answer: whose arrays are written into; its solvers include the backend's name.
         backend: which solver.
         incumbents: points already known to satisfy the rules.
-        seconds: for each sample, or None.
+        limits: for each sample.
 
     Returns:
         The samples that got a vertex of the rows that were chosen.
@@ -200,10 +225,14 @@ def finish(
             return _limited(known, yhat)
         sample = RulesAtSample.of(rules, evaluated, place)
         # An even share of what is left, by those that work at once.
-        begun = len(clocks)
-        clock = Clock(request.clock.share(max(1.0, (len(samples) - begun) / workers), seconds))
+        parts = max(1.0, (len(samples) - len(clocks)) / workers)
+        clock = Clock(request.clock.share(parts, limits.seconds), limits.nodes)
         clocks.append(clock)
-        found = _project(sample, yhat, solver, settings, known, clock)
+        start = None if request.start is None else request.start[index]
+        found = _project(sample, yhat, solver, settings, known, clock, start)
+        if found.status is Status.PROJECTED and _unmoved(sample, found, yhat, settings):
+            # Auxiliaries, or logic, were needed to see that it holds as it is.
+            return replace(found, status=Status.SATISFIED, y=yhat.copy(), value=0.0)
         doubted = sample.largest(yhat, found.status is Status.CONFLICT) > _TRUSTED
         return _doubted(found) if doubted else found
 
@@ -244,21 +273,20 @@ def _project(
     settings: Settings,
     known: Incumbent | None,
     clock: Clock,
+    given: Array | None = None,
 ) -> Found:
     weights, d = settings.weights, len(yhat)
     start = sample.clip(yhat)
     outside = float(weights @ np.abs(start - yhat))
     program = sample.projection(start, weights, price_unit=settings.price_unit)
     nodes = 0
-    if known is None and clock.left is not None:
-        # A feasible output that is not the nearest is worth more than none when the time is over.
-        first = _dive(program, solver, clock.half())
-        nodes += first.nodes
-        y = None if first.point is None else _outputs(sample, first)
-        if y is not None and _holds(sample, first, y):
-            away = float(weights @ np.abs(y - yhat))
-            paid = program.value(np.zeros(len(program.cost)), first.literals)
-            known = Incumbent(y, away + paid, first.literals)
+    guess = None
+    if given is not None and np.isfinite(given).all():
+        guess = nearest_literals(sample, given)
+        if guess is not None:
+            nodes += 1
+            started = nearest_in(program, guess, solver)
+            known = _nearer(known, _at(sample, program, yhat, weights, started))
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
@@ -268,7 +296,12 @@ def _project(
             program = _bounded(program, start, weights, first.value)
         elif first.outcome is not Outcome.INFEASIBLE:
             return _nothing(yhat, nodes)
-    answer = disjunctive.solve(program, solver, clock)
+    guess = guess if known is None else known.literals
+    answer = disjunctive.solve(program, solver, clock.part(_SEARCHING), guess)
+    if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
+        # A feasible output that is not the nearest is worth more than none when the time is over.
+        nodes += answer.nodes
+        answer = replace(_dive(program, solver, clock), outcome=Outcome.LIMIT, bound=answer.bound)
     if answer.outcome is Outcome.INFEASIBLE:
         # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
         # big-M agrees.
@@ -282,6 +315,10 @@ def _project(
         # Big-M let something through: again without it.
         answer = disjunctive.solve_search(program, solver, clock)
         nodes += answer.nodes
+    slipped = answer.value - answer.bound > _SLIPPED * max(1.0, abs(answer.value))
+    if answer.outcome is Outcome.OPTIMAL and slipped:
+        # What was proved is not the distance of what holds: a limit of the solver's arithmetic.
+        answer = replace(answer, outcome=Outcome.LIMIT)
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     if answer.point is not None:
         y = _outputs(sample, answer)
@@ -305,6 +342,38 @@ def _limited(known: Incumbent | None, yhat: Array) -> Found:
     if known is None:
         return _nothing(yhat, 0)
     return Found(Status.LIMIT, known.y, 0.0, known.literals, 0)
+
+
+def _unmoved(sample: RulesAtSample, found: Found, yhat: Array, settings: Settings) -> bool:
+    """Whether a prediction passes as it is and for nothing, as the engine sees it."""
+    whole = sample.integer[: len(yhat)].any()
+    paid = any(sample.prices.get(literal - 1, 0.0) for literal in found.literals if literal > 0)
+    moved = np.abs(found.y - yhat).max(initial=0.0)
+    return not paid and bool(moved <= (0.0 if whole else settings.tolerance))
+
+
+def _at(
+    sample: RulesAtSample,
+    program: DisjunctiveProgram,
+    yhat: Array,
+    weights: Array,
+    answer: DisjunctiveAnswer,
+) -> Incumbent | None:
+    """What was found as an incumbent, where it satisfies the rules."""
+    if answer.point is None:
+        return None
+    y = _outputs(sample, answer)
+    if not _holds(sample, answer, y):
+        return None
+    paid = program.value(np.zeros(len(program.cost)), answer.literals)
+    return Incumbent(y, float(weights @ np.abs(y - yhat)) + paid, answer.literals)
+
+
+def _nearer(one: Incumbent | None, other: Incumbent | None) -> Incumbent | None:
+    """The nearer of two that may be missing."""
+    if one is None or other is None:
+        return one or other
+    return one if one.distance <= other.distance else other
 
 
 def _doubted(found: Found) -> Found:

@@ -5,7 +5,7 @@
     true literals
 
 Projection, least violation and feasibility are all of this form. `solve_milp` writes it as a
-mixed-integer program by big-M; where no big-M exists (an unbounded variable), `solve_search`
+mixed-integer program; where that cannot be done (an unbounded variable), `solve_search`
 branches on broken clauses and solves a linear program at every node.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
-from gdpnet.lp.program import LinearProgram, Outcome, Solution, Solver
-
-# Solvers round a switch that is off by 1e-9: times more than this it would let a rule slip.
-_LARGEST_M = 1e8
+from gdpnet.lp.program import Outcome, Solution, Solver, SparseLinearProgram
+from gdpnet.solve.milp.boxes import SparseRows
+from gdpnet.solve.milp.moves import Moves
+from gdpnet.solve.milp.written import Written
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class DisjunctiveProgram:
         curved: rows in which curves stand as well: the row of the rules that has them, and their
             factor; `cuts.solve` knows them.
         prices: what booleans cost where they are true; none of them is negative.
+        moves: columns that cost their distance from a centre: the column that is this distance,
+            which stands in no row, and the centre.
     """
 
     cost: np.ndarray
@@ -59,20 +62,46 @@ class DisjunctiveProgram:
     clauses: Sequence[Clause]
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     prices: Mapping[int, float] = field(default_factory=dict)
+    moves: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     def value(self, point: np.ndarray, literals: Iterable[int]) -> float:
         """What a point costs, and the literals that are true there."""
         paid = sum(self.prices.get(literal - 1, 0.0) for literal in literals if literal > 0)
         return float(self.cost @ point) + paid
 
-    def linear(self, rows: Sequence[int]) -> LinearProgram:
-        """The linear program over the global rows and `rows`."""
+    @cached_property
+    def source(self) -> SparseRows:
+        """Its rows by their nonzeros."""
+        return SparseRows.of(self.matrix, self.bound, self.equality)
+
+    def solved(
+        self, rows: Sequence[int], solver: Solver, clock: Clock, relaxed: bool = False
+    ) -> Solution:
+        """What a solver finds for the linear program over the global rows and `rows`.
+
+        Args:
+            rows: besides the global ones.
+            solver: solves it.
+            clock: its limit.
+            relaxed: whole numbers need not be whole.
+        """
         index = np.fromiter(dict.fromkeys([*self.global_rows, *rows]), dtype=np.int64)
+        start, column, value = self.source.take(index)
         upper = self.bound[index]
-        lower = np.where(self.equality[index], upper, -np.inf)
-        return LinearProgram(
-            *(self.cost, self.matrix[index], lower, upper, self.lower, self.upper, self.integer)
+        moves = Moves(self.moves)
+        linear = SparseLinearProgram(
+            cost=self.cost,
+            row_lower=np.where(self.equality[index], upper, -np.inf),
+            row_upper=upper,
+            lower=self.lower,
+            upper=self.upper,
+            start=start,
+            column=column,
+            value=value,
+            integer=None if relaxed else self.integer,
         )
+        found = solver(moves.split(linear), clock)
+        return found if found.point is None else replace(found, point=moves.back(found.point))
 
     def rows_of(self, literals: Sequence[int]) -> list[int]:
         """Rows that a set of true literals enforces."""
@@ -101,10 +130,13 @@ class DisjunctiveAnswer:
 
 
 def solve(
-    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram,
+    solver: Solver = highs.solve,
+    clock: Clock = UNLIMITED,
+    guess: frozenset[int] | None = None,
 ) -> DisjunctiveAnswer:
-    """By MILP where big-M exists and the solver copes with it, else by search."""
-    answer = solve_milp(program, solver, clock)
+    """By MILP where it can be written and the solver copes with it, else by search."""
+    answer = solve_milp(program, solver, clock, guess)
     if answer is None or answer.outcome in (Outcome.FAILED, Outcome.UNBOUNDED):
         return solve_search(program, solver, clock)
     return answer
@@ -121,9 +153,9 @@ def polish(
         program,
         lower=np.where(program.integer, whole, program.lower),
         upper=np.where(program.integer, whole, program.upper),
-        integer=np.zeros_like(program.integer),
     )
-    found = solver(fixed.linear(program.rows_of(sorted(answer.literals))), UNLIMITED)
+    rows = program.rows_of(sorted(answer.literals))
+    found = fixed.solved(rows, solver, UNLIMITED, relaxed=True)
     if found.outcome is not Outcome.OPTIMAL or found.point is None:
         return answer
     value = program.value(found.point, answer.literals)
@@ -157,91 +189,31 @@ def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
     )
 
 
-# ---- big-M --------------------------------------------------------------------------------
+# ---- mixed-integer ------------------------------------------------------------------------
 
 
 def solve_milp(
-    program: DisjunctiveProgram, solver: Solver = highs.solve, clock: Clock = UNLIMITED
+    program: DisjunctiveProgram,
+    solver: Solver = highs.solve,
+    clock: Clock = UNLIMITED,
+    guess: frozenset[int] | None = None,
 ) -> DisjunctiveAnswer | None:
-    """One mixed-integer program; None where a row that can be switched off goes too far."""
-    relevant = sorted(
-        {abs(literal) - 1 for clause in program.clauses for literal in clause.literals}
-        | {clause.guard for clause in program.clauses if clause.guard >= 0}
-    )
-    place = {boolean: len(program.cost) + k for k, boolean in enumerate(relevant)}
-    columns = len(program.cost) + len(relevant)
-    rows: list[np.ndarray] = []
-    upper: list[float] = []
+    """One mixed-integer program; None where a row that can be switched off goes too far.
 
-    def add(row: np.ndarray, bound: float, switch: int | None, on: bool) -> bool:
-        """`row v <= bound` where the switch is on; False where no big-M can be had."""
-        size = np.abs(row).max(initial=0.0)
-        if size > 0.0:  # tolerances are absolute: rows of different units must look alike
-            row, bound = row / size, bound / size
-        full = np.zeros(columns)
-        full[: len(row)] = row
-        if switch is not None:
-            with np.errstate(invalid="ignore"):
-                reach = np.where(row > 0, row * program.upper, row * program.lower)
-            slack = float(np.where(row == 0, 0.0, reach).sum()) - bound
-            if not slack < _LARGEST_M:
-                return False
-            if slack <= 0.0:
-                return True  # it holds anyway
-            full[place[switch]] = slack if on else -slack
-            bound = bound + slack if on else bound
-        rows.append(full)
-        upper.append(bound)
-        return True
-
-    def add_all(indices: Sequence[int], switch: int | None, on: bool = True) -> bool:
-        for i in indices:
-            if not add(program.matrix[i], program.bound[i], switch, on):
-                return False
-            if program.equality[i] and not add(-program.matrix[i], -program.bound[i], switch, on):
-                return False
-        return True
-
-    for index in relevant:
-        boolean = program.booleans[index]
-        if not add_all(boolean.true_rows, index) or not add_all(boolean.false_rows, index, False):
-            return None
-    for clause in program.clauses:
-        full = np.zeros(columns)
-        bound = -1.0
-        for literal in clause.literals:
-            full[place[abs(literal) - 1]] -= np.sign(literal)
-            bound += literal < 0
-        if clause.guard >= 0:
-            full[place[clause.guard]] += 1.0
-            bound += 1.0
-        rows.append(full)
-        upper.append(bound)
-
-    plain = program.linear(())
-    extra = np.zeros((len(plain.matrix), len(relevant)))
-    matrix = np.vstack([np.hstack([plain.matrix, extra]), *[row[None] for row in rows]])
-    ones, zeros = np.ones(len(relevant)), np.zeros(len(relevant))
-    answer = solver(
-        LinearProgram(
-            cost=np.concatenate([program.cost, [program.prices.get(k, 0.0) for k in relevant]]),
-            matrix=matrix,
-            row_lower=np.concatenate([plain.row_lower, np.full(len(rows), -np.inf)]),
-            row_upper=np.concatenate([plain.row_upper, upper]),
-            lower=np.concatenate([program.lower, zeros]),
-            upper=np.concatenate([program.upper, ones]),
-            integer=np.concatenate([program.integer, ones.astype(bool)]),
-        ),
-        clock,
-    )
+    Args:
+        program: what to solve.
+        solver: solves it.
+        clock: limit of the whole.
+        guess: literals that are true at a point that is known.
+    """
+    written = Written(program)
+    if not written.possible:
+        return None
+    answer = solver(written.with_guess(guess), clock)
     if answer.point is None:
-        return DisjunctiveAnswer(answer.outcome, nodes=1)
-    size = len(program.cost)
-    literals = frozenset(
-        boolean + 1 if answer.point[place[boolean]] > 0.5 else -(boolean + 1)
-        for boolean in relevant
-    )
-    point = answer.point[:size]
+        return DisjunctiveAnswer(answer.outcome, bound=answer.bound, nodes=1)
+    point = written.point(answer.point)
+    literals = written.literals(answer.point)
     value = program.value(point, literals)
     return DisjunctiveAnswer(answer.outcome, point, value, answer.bound, literals, 1)
 
@@ -351,8 +323,8 @@ class _TreeSearch:
 
     def _solve(self, literals: frozenset[int]) -> Solution:
         self.nodes += 1
-        linear = self.program.linear(self.program.rows_of(sorted(literals)))
-        answer = self.solver(linear, self.clock)
+        rows = self.program.rows_of(sorted(literals))
+        answer = self.program.solved(rows, self.solver, self.clock)
         self.unfinished |= answer.outcome is Outcome.LIMIT
         return answer
 

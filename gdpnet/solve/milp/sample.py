@@ -145,23 +145,29 @@ class RulesAtSample:
         refuse_curved(self.rules, "solver: MILP()")
         d, n = len(start), len(self.lower)
         rows = len(self.bound)
-        matrix, bound = self._scaled(self.integer & (not as_written))
-        # y - eta <= start and -y - eta <= -start
-        epigraph = np.zeros((2 * d, n + d))
-        epigraph[:d, :d], epigraph[d:, :d] = np.eye(d), -np.eye(d)
-        epigraph[:d, n:] = epigraph[d:, n:] = -np.eye(d)
+        scaled, bound = self._scaled(self.integer & (not as_written))
+        # y - eta <= start and -y - eta <= -start, where that is not said by `moves`
+        apart = np.flatnonzero(self.integer[:d] | as_written)
+        k = len(apart)
+        matrix = np.zeros((rows + 2 * k, n + d))
+        matrix[:rows, :n] = scaled
+        above = np.arange(rows, rows + k)
+        matrix[above, apart], matrix[above + k, apart] = 1.0, -1.0
+        matrix[above, n + apart] = matrix[above + k, n + apart] = -1.0
+        moving = np.setdiff1d(np.arange(d), apart).tolist()
         return DisjunctiveProgram(
             cost=np.concatenate([np.zeros(n), weights]),
-            matrix=np.vstack([np.hstack([matrix, np.zeros((rows, d))]), epigraph]),
-            bound=np.concatenate([bound, start, -start]),
-            equality=np.concatenate([self.equality, np.zeros(2 * d, dtype=bool)]),
+            matrix=matrix,
+            bound=np.concatenate([bound, start[apart], -start[apart]]),
+            equality=np.concatenate([self.equality, np.zeros(2 * k, dtype=bool)]),
             lower=np.concatenate([self.lower, np.zeros(d)]),
             upper=np.concatenate([self.upper, np.full(d, np.inf)]),
             integer=np.concatenate([self.integer, np.zeros(d, dtype=bool)]),
-            global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * d)),
+            global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * k)),
             booleans=self.rules.data.booleans,
             clauses=self.clauses,
             prices={k: price / price_unit for k, price in self.prices.items()},
+            moves={j: (n + j, float(start[j])) for j in moving},
         )
 
     def as_written(self) -> DisjunctiveProgram:

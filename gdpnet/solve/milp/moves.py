@@ -1,0 +1,71 @@
+"""Distances without rows: a column is its centre and what it moves up, less what it moves down.
+
+w |v - c|  as  v - e <= c, -v - e <= -c, cost w e    takes two rows and a column for each output;
+as  v = c + up - down, cost w (up + down) takes a column and no row, and solvers are
+several times faster on what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from gdpnet.lp.program import SparseLinearProgram
+
+
+class Moves:
+    """Columns whose distance from a centre is what a program minimises.
+
+    Args:
+        moves: for each of them the column that is its distance, which stands in no row, and the
+            centre, which lies within its bounds.
+    """
+
+    def __init__(self, moves: Mapping[int, tuple[int, float]]) -> None:
+        self.column = np.fromiter(moves, dtype=np.int64)
+        self.away = np.array([away for away, _ in moves.values()], dtype=np.int64)
+        self.centre = np.array([centre for _, centre in moves.values()])
+
+    def split(self, program: SparseLinearProgram) -> SparseLinearProgram:
+        """The program in up and down instead of column and distance."""
+        if not len(self.column):
+            return program
+        width = len(program.cost)
+        centre, down = np.zeros(width), np.full(width, -1)
+        centre[self.column], down[self.column] = self.centre, self.away
+        rows, column, value = len(program.row_lower), program.column, program.value
+        owner = np.repeat(np.arange(rows), np.diff(program.start))
+        shift = np.bincount(owner, value * centre[column], rows)
+        moved = down[column] >= 0
+        owner = np.concatenate([owner, owner[moved]])
+        column = np.concatenate([column, down[column[moved]]])
+        value = np.concatenate([value, -value[moved]])
+        order = np.argsort(owner, kind="stable")
+        count = np.bincount(owner, minlength=rows)
+        cost, lower, upper = program.cost.copy(), program.lower.copy(), program.upper.copy()
+        cost[self.away] = program.cost[self.away] - program.cost[self.column]
+        cost[self.column] += program.cost[self.away]
+        upper[self.away] = self.centre - program.lower[self.column]
+        upper[self.column] = program.upper[self.column] - self.centre
+        lower[self.column] = lower[self.away] = 0.0
+        return replace(
+            program,
+            cost=cost,
+            row_lower=program.row_lower - shift,
+            row_upper=program.row_upper - shift,
+            lower=lower,
+            upper=upper,
+            start=np.concatenate([[0], np.cumsum(count)]),
+            column=column[order],
+            value=value[order],
+        )
+
+    def back(self, point: np.ndarray) -> np.ndarray:
+        """A point of the program from one of its split."""
+        found = point.copy()
+        up, down = point[self.column], point[self.away]
+        found[self.column] = self.centre + (up - down)
+        found[self.away] = np.abs(up - down)
+        return found

@@ -1,0 +1,71 @@
+"""A point to start from: the disjuncts that it is nearest to, and the nearest point in those."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdpnet.ir.logic import find_assignment
+from gdpnet.lp.program import Outcome, Solver
+from gdpnet.solve.milp import disjunctive
+from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.sample import RulesAtSample
+
+
+def nearest_literals(sample: RulesAtSample, start: np.ndarray) -> frozenset[int] | None:
+    """Of each required clause the disjunct that a point breaks least, and what logic makes of them.
+
+    Rows with auxiliaries are broken by what no value within their bounds mends. None where logic
+    does not allow the disjuncts together.
+
+    Args:
+        sample: the rules.
+        start: outputs, `d`; they may break rules.
+    """
+    booleans = sample.rules.data.booleans
+    broken = _violations(sample, start)
+    cost = [float(sum(broken[i] for i in boolean.true_rows)) for boolean in booleans]
+    chosen: dict[int, bool] = {}
+    for clause in sample.clauses:  # a nested one stands behind the one that holds its guard
+        if clause.logic or (clause.guard >= 0 and not chosen.get(clause.guard, False)):
+            continue
+        taken = [k for k in clause.literals if chosen.get(abs(k) - 1) == (k > 0)]
+        if not taken:
+            open_ones = [k for k in clause.literals if abs(k) - 1 not in chosen]
+            if not open_ones:
+                return None
+            best = min(open_ones, key=lambda k: cost[abs(k) - 1] if k > 0 else 0.0)
+            chosen[abs(best) - 1] = best > 0
+    said = [
+        clause.literals if clause.guard < 0 else (-(clause.guard + 1), *clause.literals)
+        for clause in sample.clauses
+        if clause.logic
+    ]
+    found = find_assignment(said, chosen)
+    if found is None:
+        return None
+    return frozenset(k + 1 if true else -(k + 1) for k, true in found.items())
+
+
+def nearest_in(
+    program: DisjunctiveProgram, literals: frozenset[int], solver: Solver
+) -> DisjunctiveAnswer:
+    """The nearest point where these literals are true; none where they leave no point."""
+    nowhere = DisjunctiveAnswer(Outcome.LIMIT, point=program.lower, literals=literals)
+    if program.integer.any():  # whole numbers are not given: any that fit
+        return DisjunctiveAnswer(Outcome.LIMIT, literals=literals)
+    found = disjunctive.polish(program, nowhere, solver)
+    return found if found is not nowhere else DisjunctiveAnswer(Outcome.LIMIT, literals=literals)
+
+
+def _violations(sample: RulesAtSample, start: np.ndarray) -> np.ndarray:
+    """By how much rows are broken at least, scaled, `rows`."""
+    d, matrix = len(start), sample.matrix
+    rest = matrix[:, d:]
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([rest * sample.lower[d:], rest * sample.upper[d:]])
+    ends = np.where(rest == 0.0, 0.0, ends)
+    least = matrix[:, :d] @ start - sample.bound
+    below, above = least + ends.min(0).sum(1), least + ends.max(0).sum(1)
+    broken = np.maximum(below, 0.0)
+    broken = np.where(sample.equality, np.maximum(broken, -above), broken)
+    return np.nan_to_num(np.maximum(broken, 0.0), posinf=0.0) / sample.size
