@@ -95,7 +95,7 @@ class Search:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None) -> bool:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None, patience: float = ...) -> bool:
         """
         Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.
         """
@@ -131,12 +131,12 @@ class Found:
     def vjp(self, component: Component, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
         """As `vjp_vertex`, from its own dictionaries."""
 
-def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None:
+def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray, patience: float = ...) -> Found | None:
     """
     Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
     """
 
-def find_euclidean(tape: Tape, search: EuclideanSearch, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray) -> Found | None:
+def find_euclidean(tape: Tape, search: EuclideanSearch, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray, patience: float = ...) -> Found | None:
     """
     Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.
     """
