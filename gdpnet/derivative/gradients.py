@@ -271,7 +271,13 @@ class _Sum(Linearisation):
 
     def vjp(self, gradient: Array) -> Gradients:
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
-        return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
+        return Gradients(*(self._mean(a, b) for a, b in pairs))
+
+    def _mean(self, first: Any, second: Any) -> Any:
+        """The weighted mean; what is None is 0."""
+        if first is None:
+            return None if second is None else (1 - self._alpha) * second
+        return self._alpha * first + (0.0 if second is None else (1 - self._alpha) * second)
 
 
 class Derivative:
@@ -331,6 +337,8 @@ class Derivative:
             found.yhat[passed] = gradient[passed]
             found.bound[passed] = 0.0
             found.varying[passed] = 0.0
+            if found.price is not None:
+                found.price[passed] = 0.0
         if identity.any():
             self._warn_of_identity(identity)
         return found

@@ -110,13 +110,15 @@ def _tensor(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch
 def _through_rows(
     rules: Rules, x: torch.Tensor, shape: torch.Size, found: Any
 ) -> torch.Tensor | None:
-    """Gradient with respect to the inputs, through right sides and coefficients of the rows.
+    """Gradient with respect to the inputs, through right sides, coefficients and prices.
 
     Which rules apply is a step in x: it contributes nothing.
     """
     leaf = x.detach().cpu().requires_grad_()  # there are devices without float64
     # Samples whose rows get no gradient stay out: their coefficients may be no numbers.
     taken = found.bound.any(1) | found.varying.any((1, 2))
+    if found.price is not None:
+        taken |= found.price.any(1)
     with torch.enable_grad():
         each = leaf if leaf.shape[:-1] == shape else leaf.reshape(-1).expand(*shape, -1)
         own = flat(each)[torch.from_numpy(taken)]
@@ -125,6 +127,8 @@ def _through_rows(
             (values.bound, found.bound[taken]),
             (values.coefficients, found.varying[taken]),
         ]
+        if found.price is not None:
+            pairs.append((rules.evaluate(own).prices, found.price[taken]))
         pairs = [(value, to) for value, to in pairs if value.requires_grad]
         if not pairs:
             return torch.zeros_like(x)

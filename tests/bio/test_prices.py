@@ -34,9 +34,7 @@ def test_prices_and_importances_by_rule() -> None:
     assert "B >= 0.6, or broken for 0.3 (importance 2)" in repr(markers)
     own = [MarkerRule("MS4A1", "B", price=0.1), MarkerRule("NKG7", "NK")]
     assert [m.price for m in marker_rules(own, CLASSES, tau=1, price=0.4).markers] == [0.1, 0.4]
-    frame = pd.DataFrame(
-        {"genes": ["MS4A1", "NKG7"], "classes": ["B", "NK"], "price": [0.2, None]}
-    )
+    frame = pd.DataFrame({"genes": ["MS4A1", "NKG7"], "classes": ["B", "NK"], "price": [0.2, None]})
     assert [m.price for m in marker_rules(frame, CLASSES, tau=1).markers] == [0.2, None]
 
 

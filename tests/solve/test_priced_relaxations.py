@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
@@ -16,6 +15,7 @@ from gdpnet.errors import GdpnetError
 from gdpnet.solve.extended.cheapest import cheapest
 from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules, with_random_prices
 from tests.solve.priced_oracle import disagreements, least_l1, least_l2, random_model
+
 
 def values(rules: Any, yhat: Any, x: Any, **options: Any) -> list[gdpnet.Projection] | None:
     """One projection a relaxation; None where there is no hull, or none that can be written."""
@@ -175,9 +175,7 @@ def test_prices_are_in_the_units_of_the_weights() -> None:
 
 
 def test_one_bad_price_does_not_spoil_the_batch() -> None:
-    p = gdpnet.project(
-        two(), [[3.0], [3.0]], [[-1.0], [0.5]], relaxation="cnf", on_invalid="mark"
-    )
+    p = gdpnet.project(two(), [[3.0], [3.0]], [[-1.0], [0.5]], relaxation="cnf", on_invalid="mark")
     assert p.status.tolist() == [Status.ERROR, Status.PROJECTED]
     assert p.value[1].item() == pytest.approx(0.5)
 
