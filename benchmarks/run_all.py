@@ -27,6 +27,7 @@ SCRIPTS = {
     "euclidean": 1,
     "convex": 3,
     "norms": 1,
+    "prices": 1,
     "instructions": 1,
     "exact": 2,
     "overhead": 2,

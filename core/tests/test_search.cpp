@@ -17,6 +17,7 @@ struct Problem {
     std::vector<Index> global_rows;
     std::vector<std::vector<std::vector<Index>>> clauses;  // clause -> disjunct -> rows
     bool whole = false;
+    std::vector<std::vector<double>> prices{};             // clause -> disjunct; empty where nothing costs anything
 
     Component component() const {
         Component made;
@@ -54,6 +55,10 @@ struct Problem {
         l.false_start.assign(std::size_t(boolean + 1), 0);
         l.guarded_start.assign(std::size_t(boolean + 1), 0);
         l.tied.assign(std::size_t(boolean), 0);
+        for (Index k = 0; k < boolean && !prices.empty(); ++k) {
+            l.priced.push_back(k);
+            l.priced_entry.push_back(k);
+        }
         return made;
     }
 };
@@ -65,17 +70,18 @@ struct Machine {
     Assignment assignment{component};
     Stack stack{component};
     Nearest nearest{linear, assignment};
-    std::vector<double> weights;
+    std::vector<double> weights, prices;
     std::unique_ptr<bool[]> active;
 
     Machine(const Problem& problem) : component(problem.component()), weights(std::size_t(problem.n), 1.0) {
         active = std::make_unique<bool[]>(problem.clauses.size());
         std::fill_n(active.get(), problem.clauses.size(), true);
         sample.load({}, problem.right);
+        for (auto& clause : problem.prices) prices.insert(prices.end(), clause.begin(), clause.end());
     }
     bool begin(const std::vector<double>& yhat) {
         linear.start(component.rows.lower, component.rows.upper, yhat, weights);
-        assignment.begin({active.get(), std::size_t(component.logic.clauses())});
+        assignment.begin({active.get(), std::size_t(component.logic.clauses())}, prices, 1.0);
         for (Index i : component.rows.global_rows)
             if (!linear.enforce(i)) return false;
         return true;
@@ -103,7 +109,10 @@ double enumerate(const Problem& problem, const std::vector<double>& yhat) {
         for (std::size_t c = 0; c < choice.size(); ++c)
             for (Index i : problem.clauses[c][choice[c]]) product.global_rows.push_back(i);
         product.clauses.clear();
-        best = std::min(best, Machine(product).project(yhat));
+        product.prices.clear();
+        double cost = 0.0;
+        for (std::size_t c = 0; c < choice.size() && !problem.prices.empty(); ++c) cost += problem.prices[c][choice[c]];
+        best = std::min(best, Machine(product).project(yhat) + cost);
         std::size_t c = 0;
         while (c < choice.size() && ++choice[c] == problem.clauses[c].size()) choice[c++] = 0;
         if (c == choice.size()) return best;
@@ -158,6 +167,46 @@ TEST("the nearest point is that of the best product") {
             CHECK(found == best);
         } else {
             CHECK_NEAR(found, best, 1e-7);
+        }
+    }
+}
+
+TEST("a rule is bought off where holding it costs more") {
+    Problem problem{1, {{1.0}, {-1.0}}, {3.0, -7.0}, {}, {{{0}, {1}, {}}}, false, {{0.0, 0.0, 1.2}}};
+    Machine machine(problem);
+    CHECK_NEAR(machine.project({4.5}), 1.2, 1e-12);
+    CHECK(machine.nearest.best.value[0] == 4.5);
+    CHECK(machine.nearest.best_state[2] == 1 && machine.nearest.best_state[0] == 0);
+    CHECK_NEAR(machine.project({4.0}), 1.0, 1e-12);
+    CHECK(machine.nearest.best_state[0] == 1 && machine.nearest.best_state[2] == 0);
+    CHECK(machine.project({2.0}) == 0.0);
+}
+
+TEST("with prices, what is least is that of the best product") {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> uniform(-8.0, 8.0);
+    for (int trial = 0; trial < 200; ++trial) {
+        Problem problem = random_problem(random, trial % 5 == 4);
+        for (auto& clause : problem.clauses) {
+            problem.prices.emplace_back();
+            if (random() % 2) clause.push_back({});
+            for (std::size_t d = 0; d < clause.size(); ++d)
+                problem.prices.back().push_back(random() % 3 || clause[d].empty() ? 0.25 * double(random() % 13) : 0.0);
+        }
+        std::vector<double> yhat(4);
+        for (double& y : yhat) y = uniform(random);
+        Machine machine(problem);
+        const double found = machine.project(yhat), best = enumerate(problem, yhat);
+        if (best == std::numeric_limits<double>::infinity()) {
+            CHECK(found == best);
+            continue;
+        }
+        CHECK_NEAR(found, best, 1e-7);
+        for (std::size_t c = 0; c < problem.clauses.size(); ++c) {
+            int chosen = 0;
+            for (std::size_t d = 0; d < problem.clauses[c].size(); ++d)
+                chosen += machine.nearest.best_state[std::size_t(machine.component.logic.clause_start[c]) + d] == 1;
+            CHECK(chosen == 1);
         }
     }
 }

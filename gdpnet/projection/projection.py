@@ -11,11 +11,11 @@ import torch
 
 from gdpnet.derivative.gradients import Derivative
 from gdpnet.errors import InputError, SolverError
-from gdpnet.ir.batch import Batch, Origin, flat
-from gdpnet.ir.prices import Payment
+from gdpnet.ir.batch import Batch, Origin
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
 from gdpnet.projection.operator import OperatorNode
+from gdpnet.projection.paying import Paying
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
 from gdpnet.solve.base import Answer, Request
@@ -113,40 +113,14 @@ class Projection:
         """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
         found = self._tensor(value, self.origin.dtype)
-        slope = self._slope()
+        if not self._rules.data.priced:
+            return found
+        slope = self._paying.slope(self.y, self._yhat, self._weights, self.price)
         return found if slope is None else found + slope.to(found.dtype)
 
-    def _slope(self) -> torch.Tensor | None:
-        """0, with the gradient of what is minimised; None where nothing carries one."""
-        if not self._rules.data.priced:
-            return None
-        parts = [self.price] if self.price.requires_grad else []
-        if self.y.requires_grad:
-            given = torch.from_numpy(self.request.yhat) if self._yhat is None else self._yhat
-            weights = torch.from_numpy(self._weights).to(self.y)
-            moved = (self.y - given.reshape(self.y.shape).to(self.y)) * weights
-            parts.append((moved**2 if self.request.settings.norm == "l2" else moved.abs()).sum(-1))
-        if not parts:
-            return None
-        cost = torch.stack([part.double() for part in parts]).sum(0)
-        known = self._tensor(self.answer.answered)
-        return torch.where(known, cost - cost.detach(), 0.0)
-
     @cached_property
-    def _payment(self) -> Payment:
-        price = self._rules.prices
-        prices = np.zeros((len(self.answer.y), len(price)))
-        if len(price):
-            usable = ~self.answer.unusable
-            x = torch.from_numpy(self.request.x[usable])
-            prices[usable] = self._rules.evaluate(x).prices.numpy()
-        return Payment(self._rules.data, self.answer.assignment, prices)
-
-    @cached_property
-    def _chose(self) -> np.ndarray:
-        """Samples for which disjuncts were chosen, (B,) bool."""
-        dropped = self.answer.notes.get("dropped")
-        return self.answer.answered if dropped is None else self.answer.answered | dropped.any(1)
+    def _paying(self) -> Paying:
+        return Paying(self.request, self.origin, self.answer)
 
     @cached_property
     def price(self) -> torch.Tensor:
@@ -155,17 +129,7 @@ class Projection:
         It is in units of what is minimised. Where x requires a gradient and a price depends on it,
         it carries that of the prices that are paid.
         """
-        paid = self._payment.paid() & self._chose[:, None]
-        if self._x is None or not paid.shape[1]:
-            found = np.where(paid, self._payment.price, 0.0).sum(1)
-            return self._tensor(np.where(self.answer.unusable, np.nan, found), self.origin.dtype)
-        shape = self.origin.shape
-        own = self._x if self._x.shape[:-1] == shape else self._x.reshape(-1).expand(*shape, -1)
-        used = torch.from_numpy(paid.any(1))
-        prices = self._rules.evaluate(flat(own.cpu())[used]).prices
-        summed = (prices * torch.from_numpy(paid[used.numpy()])).sum(1)
-        total = torch.zeros(len(used), dtype=torch.float64).index_put((used,), summed)
-        return self.origin.restore(total, self.origin.dtype)
+        return self._paying.price(self._x)
 
     @cached_property
     def broken(self) -> torch.Tensor:
@@ -182,15 +146,7 @@ class Projection:
             >>> p.y.tolist(), p.broken.tolist(), p.price.tolist()
             ([[3.0], [4.5]], [[False], [True]], [0.0, 1.2])
         """
-        answer, data = self.answer, self._rules.data
-        broken = np.zeros((len(answer.y), len(data.rules)), dtype=bool)
-        known = self._chose
-        for r, rule in enumerate(data.rules):
-            last = len(rule.positions) - 1
-            if data.clauses[rule.clause].breaking >= 0:
-                chosen = self._payment.chosen(rule.clause)
-                broken[:, r] = known & answer.active[:, r] & (chosen == last)
-        return self._tensor(broken)
+        return self._tensor(self._paying.broken())
 
     @cached_property
     def distance(self) -> torch.Tensor:
@@ -222,7 +178,7 @@ class Projection:
 
         -1 where the rule is inactive or broken.
         """
-        return self._tensor(self.answer.disjunct(self._rules, self._payment))
+        return self._tensor(self.answer.disjunct(self._rules, self._paying.payment))
 
     @cached_property
     def auxiliaries(self) -> dict[str, torch.Tensor]:
