@@ -318,6 +318,8 @@ class Derivative:
             found.yhat[passed] = gradient[passed]
             found.bound[passed] = 0.0
             found.varying[passed] = 0.0
+            if found.price is not None:
+                found.price[passed] = 0.0
         if identity.any():
             self._warn_of_identity(identity)
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gdpnet.ir.rules import Rules
@@ -67,7 +69,13 @@ class WeightedSum(Linearisation):
     def vjp(self, gradient: Array) -> Gradients:
         """The weighted mean."""
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
-        return Gradients(*(self._alpha * a + (1 - self._alpha) * b for a, b in pairs))
+        return Gradients(*(self._mean(a, b) for a, b in pairs))
+
+    def _mean(self, first: Any, second: Any) -> Any:
+        """The weighted mean; what is None is 0."""
+        if first is None:
+            return None if second is None else (1 - self._alpha) * second
+        return self._alpha * first + (0.0 if second is None else (1 - self._alpha) * second)
 
     def decided(self, gradient: Array) -> Linearisation:
         """The weighted mean of what they become."""

@@ -163,13 +163,15 @@ def shaped(values: np.ndarray, like: torch.Tensor, dtype: torch.dtype) -> torch.
 def through_rows(
     rules: Rules, x: torch.Tensor, shape: torch.Size, found: Any
 ) -> torch.Tensor | None:
-    """Gradient with respect to the inputs, through right sides and coefficients of the rows.
+    """Gradient with respect to the inputs, through right sides, coefficients and prices.
 
     Which rules apply is a step in x: it contributes nothing.
     """
     leaf = to_cpu(x.detach()).requires_grad_()
     # Samples whose rows get no gradient stay out: their coefficients may be no numbers.
     taken = found.bound.any(1) | found.varying.any((1, 2))
+    if found.price is not None:
+        taken |= found.price.any(1)
     with torch.enable_grad():
         own = flat(each(leaf, shape))[torch.from_numpy(taken)]
         values = rules.table.evaluate(own)
@@ -177,6 +179,8 @@ def through_rows(
             (values.bound, found.bound[taken]),
             (values.coefficients, found.varying[taken]),
         ]
+        if found.price is not None:
+            pairs.append((rules.evaluate(own).prices, found.price[taken]))
         pairs = [(value, to) for value, to in pairs if value.requires_grad]
         if not pairs:
             return torch.zeros_like(x)

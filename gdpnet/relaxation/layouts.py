@@ -144,8 +144,8 @@ class Layouts:
             self._programs[number, norm] = RelaxationProgram(self._data, self.listed[number], norm)
         return self._programs[number, norm]
 
-    def prices(self, number: int, price: Array) -> Array:
-        """What the products of a layout cost, `batch x products`.
+    def prices(self, number: int, price: Array) -> tuple[Array, Array]:
+        """What the products of a layout cost, `batch x products`, and who pays (`payers`).
 
         Args:
             number: of the layout.
@@ -153,7 +153,7 @@ class Layouts:
         """
         if number not in self._payers:
             self._payers[number] = payers(self._data, self.listed[number])
-        return np.asarray(price @ self._payers[number])
+        return np.asarray(price @ self._payers[number]), self._payers[number]
 
     def compact(self, number: int) -> SparseProgram:
         """A smaller program with the same optimal value, where there is one."""

@@ -126,11 +126,19 @@ class Gradients(NamedTuple):
         yhat: predictions, (B, d).
         bound: right sides of the rows, (B, m).
         varying: coefficients of the rows that depend on x, (B, k, n).
+        price: of the booleans that have one, (B, priced); None where y does not follow prices, as
+            the point of a disjunct does not.
     """
 
     yhat: Array
     bound: Array
     varying: Array
+    price: Array | None = None
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """All but that of prices."""
+        return self.yhat, self.bound, self.varying
 
     @staticmethod
     def passing(rules: Rules, gradient: Array) -> Gradients:

@@ -15,7 +15,7 @@ import csv
 import sys
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "studies" / "pbmc.md"
@@ -112,11 +112,10 @@ def measure(study: Any, rho: float) -> list[Measured]:
 
 def results() -> list[Measured]:
     """What conflicts.csv has."""
-    kinds = Measured.__annotations__
-    made = {"float": float, "int": int, "str": str}
+    kinds = get_type_hints(Measured)
     with FILE.open(encoding="utf-8", newline="") as file:
         return [
-            Measured(**{name: made[kinds[name]](value) for name, value in row.items()})
+            Measured(**{name: kinds[name](value) for name, value in row.items()})
             for row in csv.DictReader(file)
         ]
 

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 
 import pytest
 
+from studies.pbmc import conflicts
 from studies.pbmc._study import NAMES
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +74,12 @@ def test_the_pbmc_page_has_the_means_of_its_results() -> None:
         )
         section = page("pbmc").split(f"### n = {size} ")[1].split("###")[0]
         assert f"| DNF | {mean:.3f} ±" in section
+
+
+def test_the_pbmc_page_tells_of_contradictory_cells_as_measured() -> None:
+    rows = conflicts.results()
+    assert {row.way for row in rows} == set(conflicts.WAYS)
+    assert page("pbmc") == conflicts.filled_in(page("pbmc"), rows)
 
 
 def test_scripts_and_results_do_not_live_in_docs() -> None:

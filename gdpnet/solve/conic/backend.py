@@ -298,4 +298,6 @@ class _Some(Linearisation):
     def vjp(self, gradient: Array) -> Gradients:
         full = np.zeros((len(self._good), gradient.shape[1]))
         full[self._good] = gradient
-        return Gradients(*(part[self._good] for part in self._whole.vjp(full)))
+        parts = self._whole.vjp(full)
+        # The point of chosen rows does not follow prices.
+        return Gradients(*(part[self._good] for part in parts.rows))

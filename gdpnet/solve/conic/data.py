@@ -31,6 +31,7 @@ class ConicData(NamedTuple):
         weights: of the outputs, `d`.
         norm: of the distance.
         price: of the products, `batch x products`; None where none has one.
+        payers: what they are made of, `priced x products`; None likewise.
     """
 
     parameters: Array
@@ -39,6 +40,7 @@ class ConicData(NamedTuple):
     weights: Array
     norm: str = "l2"
     price: Array | None = None
+    payers: Array | None = None
 
     def take(self, samples: Array) -> ConicData:
         """The programs of some samples."""

@@ -67,7 +67,13 @@ class ConicJacobian(Linearisation):
         square = data.weights[program.which] ** 2
         through = to_cost[:, program.outputs] * self._unit[:, None]
         yhat[:, program.which] = -2.0 * square * through
-        return Gradients(yhat, bound, varying)
+        price = None
+        if data.payers is not None:
+            columns = np.array(program.weights, dtype=np.int64)
+            to_products = np.zeros((len(gradient), len(columns)))
+            to_products[:, columns >= 0] = to_cost[:, columns[columns >= 0]] * self._unit[:, None]
+            price = to_products @ data.payers.T
+        return Gradients(yhat, bound, varying, price)
 
     def _carried(self, z: Array) -> Array:
         """Columns that are no copies of products without weight, bool `n`."""

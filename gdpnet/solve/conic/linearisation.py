@@ -41,7 +41,7 @@ class ConicLinearisation(Linearisation):
             program.parameters(some.bound, some.varying, start),
             *(start, self.request.yhat[samples], self.request.settings.weights),
             program.norm,
-            self.layouts.prices(number, some.price) if some.price.shape[1] else None,
+            *(self.layouts.prices(number, some.price) if some.price.shape[1] else (None, None)),
         )
 
     def add(self, samples: Array, own: Linearisation) -> None:
@@ -53,6 +53,8 @@ class ConicLinearisation(Linearisation):
         """Gradients of a loss from its gradient with respect to y, (B, d); others pass it on."""
         found = Gradients.passing(self.request.rules, gradient)
         m, (_, k, n) = found.bound.shape[1], found.varying.shape
+        count = self.instance.price.shape[1]
+        price = np.zeros((len(gradient), count)) if count else None
         newest = np.full(len(gradient), -1, dtype=np.int64)
         for place, (samples, _) in enumerate(self.groups):
             newest[samples] = place
@@ -67,4 +69,6 @@ class ConicLinearisation(Linearisation):
             found.yhat[there] = part.yhat[wanted]
             found.bound[there] = part.bound[wanted, :m]
             found.varying[there] = part.varying[wanted, :k, :n]
-        return found
+            if part.price is not None and price is not None:
+                price[there] = part.price[wanted] / self.request.settings.price_unit
+        return found._replace(price=price)

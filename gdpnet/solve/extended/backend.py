@@ -248,7 +248,7 @@ class RelaxedBatch:
         if not self.rules.data.priced:
             return None
         numbers, price = self.number[samples], self.instance.price[samples]
-        found = {k: self.layouts.prices(k, price[numbers == k]) for k in np.unique(numbers)}
+        found = {k: self.layouts.prices(k, price[numbers == k])[0] for k in np.unique(numbers)}
         every = np.zeros((len(samples), max(part.shape[1] for part in found.values())))
         for k, part in found.items():
             every[numbers == k, : part.shape[1]] = part
@@ -281,7 +281,7 @@ class RelaxedBatch:
             model = cache[number, solver, compact]
             some = self.instance.take(samples[own])
             parameters = model.program.parameters(some.bound, some.varying, y[own])
-            price = self.layouts.prices(number, some.price) if self.rules.data.priced else None
+            price = self.layouts.prices(number, some.price)[0] if some.price.shape[1] else None
             found = model.solve(parameters, self.settings.weights, price, self.settings.linearise)
             value[own], outcome[own] = found.value, found.outcome
             self._note_weights(samples[own], number, found.weight)
