@@ -6,7 +6,7 @@ With slack s, multipliers v and u = s - v, the solution of
 
 is a zero of F(z, u) = (P z + q + A' (Pi(u) - u),  A z + Pi(u) - b), Pi being the projection onto K.
 Its derivative D is 1 for a row that is not tight and 0 for one that is; on the boundary of a
-second-order cone it is a matrix. Copies without weight stay at 0 and are left out. With the loss's
+cone it is a matrix. Copies without weight stay at 0 and are left out. With the loss's
 gradient g with respect to z and
 
     [ P   A' (D - 1) ]'   [ w ]   [ g ]
@@ -16,8 +16,8 @@ the loss gets -w from q, r from b and -(v_i w_j + r_i z_j) from the entry of A i
 j. Where tight rows depend on each other the multipliers are not unique, and w is; the solution of
 least norm is taken.
 
-The point of the program does not depend on c, the prediction within its bounds (see `data`), so
-predictions enter through their costs alone.
+The point of the program does not depend on c, the prediction within its bounds (see `data`), so in
+l2 predictions enter through their costs alone; in l1 c is all there is of them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from __future__ import annotations
 import numpy as np
 
 from gdpnet.lp.conic import ConeKind, ConicSolution
-from gdpnet.lp.standard import Span, StandardForm
+from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.program import RelaxationProgram
 from gdpnet.solve.base import Gradients, Linearisation
+from gdpnet.solve.conic.curved import of_curved_cone
 from gdpnet.solve.conic.data import ConicData
 
 Array = np.ndarray
 
 _WEIGHT = 1e-6  # a copy with less is left out
-_RANK = 1e-9  # relative to the largest, of singular values that count
+_RANK = 1e-7  # relative to the largest, of singular values that count: points are good to 1e-8
 
 
 class ConicJacobian(Linearisation):
@@ -73,7 +74,9 @@ class ConicJacobian(Linearisation):
             to_cost[s], to_entries[s], to_right[s] = self._one(s, solution, entries[s], along)
         to_value, to_bound = form.pull_back(to_entries, to_right)
         to_moving = np.concatenate([to_value, to_bound], 1)[:, program.moving]
-        bound, varying, _ = program.pull_back(to_moving, gradient, data.parameters)
+        bound, varying, start = program.pull_back(to_moving, gradient, data.parameters)
+        if data.norm == "l1":
+            return Gradients(np.where(data.start == data.yhat, start, 0.0), bound, varying)
         # An output in no part follows its prediction within its bounds.
         yhat = np.where(data.start == data.yhat, gradient, 0.0)
         square = data.weights[program.which] ** 2
@@ -95,7 +98,7 @@ class ConicJacobian(Linearisation):
         columns = np.flatnonzero(self._carried(z))
         shape = form.rows, len(z)
         matrix = csc_array((entries, form.indices, form.indptr), shape=shape)[:, columns]
-        rows, derivative = _tight(form, slack - dual, np.unique(matrix.indices[matrix.data != 0.0]))
+        rows, derivative = _tight(form, slack, dual, np.unique(matrix.indices[matrix.data != 0.0]))
         tight = matrix.tocsr()[rows].toarray()
         n, m = len(columns), len(rows)
         system = np.zeros((n + m, n + m))
@@ -116,14 +119,16 @@ class ConicJacobian(Linearisation):
         return np.asarray((program.weight_of < 0) | (z[program.weight_of] > _WEIGHT))
 
 
-def _tight(form: StandardForm, u: Array, rows: Array) -> tuple[Array, Array]:
+def _tight(form: StandardForm, slack: Array, dual: Array, rows: Array) -> tuple[Array, Array]:
     """Rows that are not slack, and the derivative of the projection onto their cones there.
 
     Args:
         form: the standard form.
-        u: slack less multiplier of each row.
+        slack: of each row.
+        dual: its multiplier.
         rows: those that matter.
     """
+    u = slack - dual
     matter = np.zeros(form.rows, dtype=bool)
     matter[rows] = True
     plain = np.arange(form.equal + form.less)
@@ -133,7 +138,10 @@ def _tight(form: StandardForm, u: Array, rows: Array) -> tuple[Array, Array]:
         inside = slice(span.first, span.first + span.size)
         if not matter[inside].any():
             continue
-        block = _of_projection(span, u[inside])
+        if span.kind is ConeKind.SECOND_ORDER:
+            block = _of_second_order(u[inside])
+        else:
+            block = of_curved_cone(span, slack[inside], dual[inside])
         if block is not None:
             blocks.append((len(kept), block))
             kept += range(span.first, span.first + span.size)
@@ -143,17 +151,16 @@ def _tight(form: StandardForm, u: Array, rows: Array) -> tuple[Array, Array]:
     return np.array(kept, dtype=np.int64), derivative
 
 
-def _of_projection(span: Span, u: Array) -> Array | None:
+def _of_second_order(u: Array) -> Array | None:
     """Derivative of the projection onto a cone; None inside of it, where it is the identity."""
-    assert span.kind is ConeKind.SECOND_ORDER
     t, x = float(u[0]), u[1:]
     length = float(np.linalg.norm(x))
     if length <= t:
         return None
     if length <= -t:
-        return np.zeros((span.size, span.size))
+        return np.zeros((len(u), len(u)))
     along, ratio = x / length, t / length
-    found = np.empty((span.size, span.size))
+    found = np.empty((len(u), len(u)))
     found[0, 0] = 1.0
     found[0, 1:] = found[1:, 0] = along
     found[1:, 1:] = (1.0 + ratio) * np.eye(len(x)) - ratio * np.outer(along, along)
