@@ -19,7 +19,7 @@ import torch
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
-from gdpnet.proof._tangents import refuse_irrational, tangent_row
+from gdpnet.proof._tangents import tangent_row
 from gdpnet.proof._tree import Touch
 from gdpnet.solve.milp.sample import RulesAtSample
 
@@ -52,7 +52,6 @@ class RationalInstance:
         weights: np.ndarray,
         norm: str = "l1",
     ) -> None:
-        refuse_irrational(rules.data)
         evaluated = rules.evaluate(x.detach().cpu())
         rules.refuse_unusable(evaluated)
         self.data: RuleData = rules.data

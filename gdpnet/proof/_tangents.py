@@ -5,19 +5,22 @@ computed anew from the rules, without rounding.
 
 - The sum of `t_i^2` is at least `sum p_i (2 t_i - p_i)`, whatever p is.
 - The root of the sum of `t_i^2` is at least `sum u_i t_i`, if the sum of `u_i^2` is at most 1.
-
-Tangents of the other shapes are not rational.
+- An exponential, a logarithm or a power f is at least `c + s t`, where s is its slope at some t and
+  c is not above the least of `f(t) - s t` over the domain of f. That is irrational; a rational
+  number a little below it is computed with bounds that are rounded outwards. What is touched is
+  named by s.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from gdpnet.errors import RuleError
-from gdpnet.ir.data import Row, RuleData, Shape
+from gdpnet.ir.data import Curve, Row, RuleData, Shape
+from gdpnet.proof._bounds import exp_bounds, log_bounds
 from gdpnet.proof._tree import Touch, as_fraction
 
 Terms = list[tuple[int, Fraction]]
@@ -25,19 +28,9 @@ Terms = list[tuple[int, Fraction]]
 
 # u of a norm is shortened by this factor as often as rounding made it longer than 1.
 _SHORTER = 1.0 - 2.0**-52
-
-
-def refuse_irrational(data: RuleData) -> None:
-    """Raise where a row has a shape whose tangents are not rational, naming the first."""
-    for i in data.curved:
-        for curve in data.rows[i].curves:
-            if curve.shape not in (Shape.SQUARES, Shape.NORM):
-                raise RuleError(
-                    f"certify: Constraint '{data.rows[i].name}' has a curve of shape "
-                    f"'{curve.shape.value}', whose tangents are not rational numbers; a "
-                    "certificate knows linear rows, sums of squares and norms. Check the answer "
-                    "with rules.satisfied, or write linear rows that bound it."
-                )
+# Curves that are steep without end at 0 are touched no nearer to it.
+_INNERMOST = 1e-9
+_LARGEST_LOGARITHM = 1000
 
 
 def tangent_row(
@@ -78,7 +71,8 @@ def tangent_row(
                 raise ValueError(f"the direction that touches row {tangent.row} is longer than 1")
             factors = [weight * p for p in point]
         else:
-            raise ValueError(f"row {tangent.row} has no rational tangents")
+            factors = [weight * point[0]]
+            right -= weight * _least_above_line(curve, point[0])
         for factor, argument in zip(factors, curve.arguments, strict=True):
             right += factor * bounds[argument]
             for j, a in rows[argument]:
@@ -104,8 +98,61 @@ def touching(row: Row, index: int, values: np.ndarray) -> Touch:
     points = []
     for curve in row.curves:
         t = values[list(curve.arguments)]
-        points.append(tuple(_shortened(t) if curve.shape is Shape.NORM else t.tolist()))
+        if curve.shape is Shape.NORM:
+            points.append(tuple(_shortened(t)))
+        elif curve.shape is Shape.SQUARES:
+            points.append(tuple(t.tolist()))
+        else:
+            points.append((_slope(curve, float(t[0])),))
     return Touch(index, tuple(points))
+
+
+def _least_above_line(curve: Curve, slope: Fraction) -> Fraction:
+    """A number not above the least of `f(t) - slope t` over the domain of an unweighted curve.
+
+    Raises:
+        ValueError: there is none, or none that is known.
+    """
+    if curve.shape is Shape.EXP:
+        if slope < 0:
+            raise ValueError("an exponential has no falling tangents")
+        return slope * (1 - log_bounds(slope)[1]) if slope else Fraction(0)
+    if curve.shape is Shape.LOG:
+        if slope >= 0:
+            raise ValueError("minus a logarithm has no rising tangents")
+        return 1 + log_bounds(-slope)[0]
+    power, even = Fraction(curve.exponent), curve.exponent % 2.0 == 0.0 and curve.exponent > 0.0
+    if even:
+        slope = abs(slope)
+    if power > 1 and slope <= 0:
+        return Fraction(0)  # a power above 1 is not negative, nor is its base
+    if power < 1 and slope >= 0:
+        if slope > 0 or power > 0:
+            raise ValueError("a power below 1 has no such tangents")
+        return Fraction(0)
+    # It is touched at t = (slope / factor)^(1 / (power - 1)), where f - slope t is as below.
+    factor = -power if 0 < power < 1 else power
+    low, high = log_bounds(slope / factor)
+    ends = sorted((low / (power - 1), high / (power - 1)))
+    if max(map(abs, ends)) > _LARGEST_LOGARITHM:
+        raise ValueError("a power is touched too far away, or too near to 0")
+    t = exp_bounds((ends[0], ends[1]))
+    share = slope * (1 / power - 1)
+    return share * (t[0] if share > 0 else t[1])
+
+
+def _slope(curve: Curve, t: float) -> float:
+    """Of a tangent at t, or near to it where there is none."""
+    if curve.shape is Shape.EXP:
+        return math.exp(min(t, 300.0))
+    falls = curve.shape is Shape.LOG or curve.exponent < 1.0
+    t = max(t, _INNERMOST) if falls else t
+    if curve.shape is Shape.LOG:
+        return -1.0 / t
+    power = curve.exponent
+    if not falls and power % 2.0 != 0.0:
+        t = max(t, 0.0)
+    return (-power if 0.0 < power < 1.0 else power) * t ** (power - 1.0)
 
 
 def _shortened(t: np.ndarray) -> list[float]:

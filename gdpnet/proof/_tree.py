@@ -86,7 +86,8 @@ class Touch:
     Attributes:
         row: index into `rules.data.rows`.
         points: for each of the row's curves, one number an argument: of a sum of squares the
-            arguments where it was touched, of a norm a direction that is at most 1 long.
+            arguments where it was touched, of a norm a direction that is at most 1 long, of an
+            exponential, a logarithm or a power its slope there.
     """
 
     row: int

@@ -92,8 +92,7 @@ def certify(
 ) -> Certificate:
     """A proof that no output that satisfies the rules is nearer to a prediction.
 
-    Where the rules contradict each other it proves that. Rows may be convex, as sums of squares
-    and norms are; exponentials, logarithms and powers have no rational tangents and are refused.
+    Where the rules contradict each other it proves that. Rows may be convex.
 
     Args:
         rules: the rules.

@@ -15,6 +15,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import QP, Mixed, Plan, Status
 from gdpnet.errors import InputError, RuleError, SolverError
+from gdpnet.ir.data import Shape
 from gdpnet.lp import clarabel
 from gdpnet.lp.conic import ConicSolution
 from gdpnet.lp.program import Outcome
@@ -349,6 +350,48 @@ def test_jacobians_of_relaxations_of_discs_are_those_of_differences() -> None:
     assert not tally.wrong, tally.wrong[:5]
     assert tally.smooth >= 30
     assert relaxed >= 10
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_jacobians_of_relaxed_points_on_every_cone(
+    norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relaxed points alone: exponential and power cones among their rows."""
+    monkeypatch.setattr(random_models, "_moved", lambda p: p.status == Status.RELAXED)
+    tally, shapes = Tally(), set()
+    for seed in range(36):
+        rng = np.random.default_rng(seed)
+        m = random_convex_model(rng, 3, "mixed", thin=0.0)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        yhat = torch.from_numpy(rng.uniform(-4, 4, (6, 3)))
+        model = random_models.RandomModel(rules, yhat, None, None)
+        keywords = {"norm": norm, "relaxation": "cnf", "gradient": "vertex"}
+        found = compare(model, 5e-3, f"model {seed}", **keywords)
+        tally.add(found)
+        if found.smooth:
+            shapes |= {curve.shape for row in rules.data.rows for curve in row.curves}
+    assert not tally.wrong, tally.wrong[:5]
+    assert tally.smooth >= 6
+    assert {Shape.EXP, Shape.LOG, Shape.POWER} & shapes
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_jacobians_of_regularised_relaxations_of_convex_rows(norm: str) -> None:
+    tally = Tally()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        m = random_convex_model(rng, 2, "mixed", thin=0.0)
+        rules = gdpnet.RuleModel(m, outputs=[m.y])
+        model = random_models.RandomModel(
+            rules, torch.from_numpy(rng.uniform(-4, 4, (4, 2))), None, None
+        )
+        keywords = {"relaxation": "cnf", "gradient": QP(0.5), "forward": "qp"}
+        tally.add(compare(model, 5e-3, f"model {seed}", norm=norm, **keywords))
+    # A copy whose weight Clarabel cannot tell from 0 is taken for one with weight, or for none.
+    assert len(tally.wrong) <= tally.smooth // 20, tally.wrong[:5]
+    assert tally.smooth >= 20
 
 
 def test_the_regularised_program_in_closed_form_is_the_conic_one() -> None:

@@ -1,7 +1,7 @@
-"""The regularised programs of relaxed projections in the Euclidean norm.
+"""The regularised programs of relaxed projections that are conic programs.
 
-As in `squares`, with the quadratic term `eps / 2` on the weights of all products of all blocks; the
-conic program is solved by Clarabel, and differentiated at its solution.
+As in `weighted`, with the quadratic term `eps / 2` on the weights of all products of all blocks;
+the conic program is solved by Clarabel, and differentiated at its solution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ConicQPs(Regularised):
             if relaxed.layouts.contradictory[number]:
                 continue
             samples = np.flatnonzero(numbers == number)
-            written = programs.of(number, eps=eps)
+            written = programs.of(number, request.settings.norm, eps)
             if not written.differentiable:
                 continue
             data = relaxed.data(written.program, number, samples)

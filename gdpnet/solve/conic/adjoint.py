@@ -6,7 +6,7 @@ With slack s, multipliers v and u = s - v, the solution of
 
 is a zero of F(z, u) = (P z + q + A' (Pi(u) - u),  A z + Pi(u) - b), Pi being the projection onto K.
 Its derivative D is 1 for a row that is not tight and 0 for one that is; on the boundary of a
-second-order cone it is a matrix. Copies without weight stay at 0 and are left out. With the loss's
+cone it is a matrix. Copies without weight stay at 0 and are left out. With the loss's
 gradient g with respect to z and
 
     [ P   A' (D - 1) ]'   [ w ]   [ g ]
@@ -22,11 +22,12 @@ from __future__ import annotations
 import numpy as np
 
 from gdpnet.lp.conic import ConeKind, ConicSolution
-from gdpnet.lp.standard import Span, StandardForm
+from gdpnet.lp.standard import StandardForm
+from gdpnet.solve.conic.curved import of_curved_cone
 
 Array = np.ndarray
 
-_RANK = 1e-9  # relative to the largest, of singular values that count
+_RANK = 1e-7  # relative to the largest, of singular values that count: points are good to 1e-8
 _LARGE = 1e7  # of a solution beside its right side, which only singular matrices give
 
 
@@ -104,7 +105,10 @@ def _tight(form: StandardForm, slack: Array, dual: Array, rows: Array) -> tuple[
         inside = slice(span.first, span.first + span.size)
         if not matter[inside].any():
             continue
-        block = _of_projection(span, slack[inside], dual[inside])
+        if span.kind is ConeKind.SECOND_ORDER:
+            block = _of_second_order(u[inside])
+        else:
+            block = of_curved_cone(span, slack[inside], dual[inside])
         if block is not None:
             blocks.append((len(kept), block))
             kept += range(span.first, span.first + span.size)
@@ -114,53 +118,17 @@ def _tight(form: StandardForm, slack: Array, dual: Array, rows: Array) -> tuple[
     return np.array(kept, dtype=np.int64), derivative
 
 
-def _of_projection(span: Span, slack: Array, dual: Array) -> Array | None:
+def _of_second_order(u: Array) -> Array | None:
     """Derivative of the projection onto a cone; None inside of it, where it is the identity."""
-    if span.kind is not ConeKind.SECOND_ORDER:
-        return _of_smooth_projection(span, slack, dual)
-    u = slack - dual
     t, x = float(u[0]), u[1:]
     length = float(np.linalg.norm(x))
     if length <= t:
         return None
     if length <= -t:
-        return np.zeros((span.size, span.size))
+        return np.zeros((len(u), len(u)))
     along, ratio = x / length, t / length
-    found = np.empty((span.size, span.size))
+    found = np.empty((len(u), len(u)))
     found[0, 0] = 1.0
     found[0, 1:] = found[1:, 0] = along
     found[1:, 1:] = (1.0 + ratio) * np.eye(len(x)) - ratio * np.outer(along, along)
     return 0.5 * found
-
-
-def _of_smooth_projection(span: Span, slack: Array, dual: Array) -> Array | None:
-    """The same where the boundary is that of a function, `g(s) <= 0`.
-
-    With normal n = g'(s), dual = -mu n and H = 1 + mu g''(s) it is H^-1 without its part along n.
-    """
-    if np.abs(dual).max() <= _RANK * max(1.0, np.abs(slack).max()):
-        return None
-    normal, curvature = _boundary(span, slack)
-    if not (np.isfinite(normal).all() and np.isfinite(curvature).all()):
-        return np.zeros((span.size, span.size))  # where the cone has an edge
-    mu = float(np.linalg.norm(dual) / np.linalg.norm(normal))
-    inverse = np.linalg.inv(np.eye(span.size) + mu * curvature)
-    along = inverse @ normal
-    return np.asarray(inverse - np.outer(along, along) / (normal @ along))
-
-
-def _boundary(span: Span, s: Array) -> tuple[Array, Array]:
-    """Gradient and matrix of second derivatives of the function that bounds a cone."""
-    with np.errstate(all="ignore"):
-        if span.kind is ConeKind.EXPONENTIAL:  # (r, q, p): q exp(r / q) - p
-            r, q, _ = s
-            ratio = r / q
-            e = np.exp(ratio)
-            normal = np.array([e, e * (1.0 - ratio), -1.0])
-            bent = np.array([1.0, -ratio, 0.0])
-            return normal, e / q * np.outer(bent, bent)
-        p, q, r = s  # |r| - p^a q^(1 - a)
-        a, power = span.exponent, p**span.exponent * q ** (1.0 - span.exponent)
-        normal = np.array([-a * power / p, (a - 1.0) * power / q, np.sign(r)])
-        bent = np.array([1.0 / p, -1.0 / q, 0.0])
-        return normal, a * (1.0 - a) * power * np.outer(bent, bent)

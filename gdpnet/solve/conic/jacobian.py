@@ -1,7 +1,7 @@
 """The derivative of batches of relaxed projections that are conic programs.
 
-The point of the program does not depend on c, the prediction within its bounds (see `data`), so
-predictions enter through their costs alone.
+The point of the program does not depend on c, the prediction within its bounds (see `data`), so in
+l2 predictions enter through their costs alone; in l1 c is all there is of them.
 """
 
 from __future__ import annotations
@@ -61,19 +61,27 @@ class ConicJacobian(Linearisation):
             )
         to_value, to_bound = form.pull_back(to_entries, to_right)
         to_moving = np.concatenate([to_value, to_bound], 1)[:, program.moving]
-        bound, varying, _ = program.pull_back(to_moving, gradient, data.parameters)
+        bound, varying, start = program.pull_back(to_moving, gradient, data.parameters)
+        price = self._to_prices(to_cost)
+        if data.norm == "l1":
+            return Gradients(np.where(data.start == data.yhat, start, 0.0), bound, varying, price)
         # An output in no part follows its prediction within its bounds.
         yhat = np.where(data.start == data.yhat, gradient, 0.0)
         square = data.weights[program.which] ** 2
         through = to_cost[:, program.outputs] * self._unit[:, None]
         yhat[:, program.which] = -2.0 * square * through
-        price = None
-        if data.payers is not None:
-            columns = np.array(program.weights, dtype=np.int64)
-            to_products = np.zeros((len(gradient), len(columns)))
-            to_products[:, columns >= 0] = to_cost[:, columns[columns >= 0]] * self._unit[:, None]
-            price = to_products @ data.payers.T
         return Gradients(yhat, bound, varying, price)
+
+    def _to_prices(self, to_cost: Array) -> Array | None:
+        """Gradient with respect to prices, by that of the weights' costs; None without prices."""
+        payers = self._data.payers
+        if payers is None:
+            return None
+        columns = np.array(self._program.weights, dtype=np.int64)
+        to_products = np.zeros((len(to_cost), len(columns)))
+        to_products[:, columns >= 0] = to_cost[:, columns[columns >= 0]] * self._unit[:, None]
+        found: Array = to_products @ payers.T
+        return found
 
     def _carried(self, z: Array) -> Array:
         """Columns that are no copies of products without weight, bool `n`."""

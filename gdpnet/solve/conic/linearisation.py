@@ -1,4 +1,4 @@
-"""The derivative of a batch of relaxed projections in the Euclidean norm."""
+"""The derivative of a batch of relaxed projections that are conic programs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp.clarabel import KeptProgram
-from gdpnet.lp.conic import ConeKind, ConicSolution, ConicStructure
+from gdpnet.lp.conic import ConicSolution, ConicStructure
 from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
@@ -90,9 +90,8 @@ class WrittenCone:
 
     @property
     def differentiable(self) -> bool:
-        """Whether the derivative of its points is known: norm l2, second-order cones alone."""
-        known = all(span.kind is ConeKind.SECOND_ORDER for span in self.form.cones)
-        return known and self.program.norm == "l2"
+        """Whether the derivative of its points is known; linear programs have vertices instead."""
+        return bool(self.form.cones)
 
     def _new(self) -> KeptProgram:
         """The program set up with numbers of no sample: what depends on samples is 0."""
