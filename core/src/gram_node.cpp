@@ -26,7 +26,7 @@ GramNode::GramNode(Sample& sample)
         if (rows_.equality[i]) equalities_.push_back(i);
     enforced_.resize(2 * m);
     mark_.assign(2 * m, 0);
-    pressed_.assign(m, 0);
+    pressed_.assign(m + n, 0);
     inverse_.assign(n * std::size_t(width_), 0.0);
     passed_.assign(2 * n, 0);
 }
@@ -53,9 +53,24 @@ bool GramNode::begin(Vector<const double> yhat, Vector<const double> weights) {
     }
     while (enforced_count_ > 0) mark_[enforced_[--enforced_count_].code] = 0;
     restart();
+    delicate_ = false;
+    start_in_box();
     bool possible = true;
     for (Index i : rows_.global_rows) possible = possible && enforce(i);
     return possible;
+}
+
+// Bounds that the prediction breaks have nothing in common: they become active at once.
+void GramNode::start_in_box() {
+    if (room_ > 0.0) return;
+    std::fill_n(rate_, kGramColumns, 0.0);
+    for (Index j = 0; j < n_; ++j) {
+        const double above = -upper_[j], below = lower_[j], over = std::max(above, below);
+        if (!(over > 0.0)) continue;
+        const double sign = above > below ? 1.0 : -1.0;
+        activate({m_ + j, sign, over, sign * over, -1, false}, sign * over, 1.0);
+        bound_ += 0.5 * over * over;
+    }
 }
 
 bool GramNode::enforce(Index code) {
@@ -72,8 +87,7 @@ bool GramNode::enforce(Index code) {
 
 void GramNode::restart() {
     untouched_ = -1;
-    for (Index k = 0; k < active_.count; ++k)
-        if (active_.side[k] < m_) pressed_[active_.side[k]] = 0;
+    for (Index k = 0; k < active_.count; ++k) pressed_[active_.side[k]] = 0;
     active_.count = 0;
     bound_ = 0.0;
 }
@@ -103,8 +117,7 @@ void GramNode::restore(Index level) {
     const Level& kept = levels_[level];
     while (enforced_count_ > kept.enforced) mark_[enforced_[--enforced_count_].code] = 0;
     copy(kept.active, active_);
-    for (Index k = 0; k < active_.count; ++k)
-        if (active_.side[k] < m_) pressed_[active_.side[k]] = 1;
+    for (Index k = 0; k < active_.count; ++k) pressed_[active_.side[k]] = 1;
     std::copy(kept.inverse.begin(), kept.inverse.end(), inverse_.begin());
     bound_ = kept.bound;
     untouched_ = level;

@@ -11,13 +11,22 @@ Outcome GramNode::solve(double cutoff) {
         repeats_ = false;
     }
     const Index rounds = 20 * (n_ + m_) + 100;
+    bool refreshed = false;
     for (Index round = 0; round < rounds; ++round) {
         Entering worst = most_violated();
         if (worst.side < 0 && 2.0 * bound_ > room_) worst = most_violated_bound();
-        if (worst.side < 0) return Outcome::optimal;
+        if (worst.side < 0) {
+            if (refreshed || !delicate_) return Outcome::optimal;
+            refresh();
+            refreshed = true;
+            continue;
+        }
         untouched_ = -1;
         const Outcome outcome = bring_in(worst);
         if (outcome != Outcome::optimal) return outcome;
+        refreshed = false;
+        if (!(bound_ >= cutoff)) continue;
+        if (delicate_) refresh();
         if (bound_ >= cutoff) return Outcome::cutoff;
     }
     return Outcome::trouble;
@@ -78,12 +87,29 @@ GramNode::Entering GramNode::most_violated_bound() {
     for (Index j = 0; j < n_; ++j) {
         const double above = x[j] - upper[j], below = lower[j] - x[j];
         const double over = above > below ? above : below;
-        if (!(over > worst.excess)) continue;
+        if (!(over > worst.excess) || pressed_[m_ + j]) continue;
         if (!(over > kColumnTolerance * std::max(1.0, std::abs(at_[j]))) || passed_[above > below ? j : n_ + j]) continue;
         worst = above > below ? Entering{m_ + j, 1.0, above, -upper[j], -1, false}
                               : Entering{m_ + j, -1.0, below, -lower[j], -1, false};
     }
     return worst;
+}
+
+// Multipliers once more, from their equations, and the bound from them: steps add up rounding errors.
+void GramNode::refresh() {
+    double left[kGramColumns] = {};
+    const auto find_left = [&] {
+        for (Index k = 0; k < active_.count; ++k) {
+            left[k] = active_.still[k];
+            for (Index l = 0; l < active_.count; ++l) left[k] -= active_.multiplier[l] * active_.line[l][active_.side[k]];
+        }
+    };
+    find_left();
+    multiply_inverse(left, rate_);
+    for (Index k = 0; k < active_.count; ++k) active_.multiplier[k] += rate_[k];
+    find_left();
+    bound_ = 0.0;
+    for (Index k = 0; k < active_.count; ++k) bound_ += 0.5 * active_.multiplier[k] * (active_.still[k] + left[k]);
 }
 
 // Raises the multiplier of a violated side until it holds.
@@ -191,7 +217,8 @@ bool GramNode::activate(const Entering& entering, double multiplier, double fall
     active_.still[k] = entering.still;
     active_.multiplier[k] = multiplier;
     active_.line[k] = gram_.line(entering.side);
-    if (entering.side < m_) pressed_[entering.side] = 1;
+    pressed_[entering.side] = 1;
+    if (fall < kDelicate * gram_.square(entering.side)) delicate_ = true;
     const double inverse = 1.0 / fall;
     double* last = inverse_.data() + k * width_;
     std::fill(last, last + width_, 0.0);
@@ -208,7 +235,7 @@ bool GramNode::activate(const Entering& entering, double multiplier, double fall
 
 // Lets an active side go; the last one takes its place.
 void GramNode::drop(Index k) {
-    if (active_.side[k] < m_) pressed_[active_.side[k]] = 0;
+    pressed_[active_.side[k]] = 0;
     const Index last = --active_.count;
     double *own = inverse_.data() + k * width_, *other = inverse_.data() + last * width_;
     active_.side[k] = active_.side[last];

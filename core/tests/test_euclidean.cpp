@@ -100,14 +100,15 @@ TEST("products of rows and columns find the same, parallel rows, equalities and 
     std::mt19937 random(3);
     std::normal_distribution<double> normal;
     const auto up_to = [&](int most) { return int(random() % unsigned(most + 1)); };
-    for (int trial = 0; trial < 3000; ++trial) {
+    for (int trial = 0; trial < 20000; ++trial) {
         const Index n = 1 + up_to(5);
         const bool whole = up_to(1);
-        Model model(n, n, up_to(2) ? -2.0 : 0.0, up_to(4) ? 2.0 : kInfinity);
+        const double size = up_to(3) ? 1.0 : 100.0;
+        Model model(n, n, up_to(2) ? -2.0 * size : 0.0, up_to(4) ? 2.0 * size : kInfinity);
         Row last(std::size_t(n), 1.0);
         const auto row = [&] {
             const int kind = up_to(7);
-            const double sign = up_to(1) ? 1.0 : -1.0, tilt = up_to(9) ? 0.0 : 1e-7;
+            const double sign = up_to(1) ? 1.0 : -1.0, tilt = up_to(2) ? 0.0 : 1e-7;
             if (kind >= 2) {
                 for (double& value : last) value = whole ? up_to(4) - 2.0 : normal(random);
             } else if (kind == 1) {  // a bound
@@ -117,11 +118,11 @@ TEST("products of rows and columns find the same, parallel rows, equalities and 
             }
             if (std::all_of(last.begin(), last.end(), [](double value) { return value == 0.0; }))
                 last[std::size_t(up_to(int(n) - 1))] = sign;
-            return std::pair<Row, double>(last, whole ? 0.5 * (up_to(8) - 4) : normal(random) - 0.3);
+            return std::pair<Row, double>(last, size * (whole ? 0.5 * (up_to(8) - 4) : normal(random) - 0.3));
         };
         for (int k = up_to(2); k > 0; --k) {
             const auto [a, b] = row();
-            model.component.rows.global_rows.push_back(model.add_row(a, b + 1.0, up_to(4) == 0));
+            model.component.rows.global_rows.push_back(model.add_row(a, b + size, up_to(4) == 0));
         }
         for (int rules = 1 + up_to(3); rules > 0; --rules) {
             std::vector<std::vector<std::pair<Row, double>>> disjuncts(std::size_t(2 + up_to(1)));
@@ -130,9 +131,9 @@ TEST("products of rows and columns find the same, parallel rows, equalities and 
             model.add_rule_of(disjuncts);
         }
         std::vector<double> yhat(static_cast<std::size_t>(n)), weights(std::size_t(n), 1.0);
-        for (double& value : yhat) value = whole ? 0.5 * (up_to(8) - 4) : normal(random);
+        for (double& value : yhat) value = size * (whole ? 0.5 * (up_to(8) - 4) : normal(random));
         if (up_to(2) == 0)
-            for (double& value : weights) value = std::exp2(up_to(8) - 4);
+            for (double& value : weights) value = std::exp2(up_to(12) - 6);
         const Found found = project(model, yhat, weights), other = project(model, yhat, weights, 1e-300);
         if (other.status == Status::numerical) continue;
         CHECK(found.status == other.status);
@@ -140,6 +141,27 @@ TEST("products of rows and columns find the same, parallel rows, equalities and 
         CHECK_NEAR(found.square, other.square, 1e-10 * std::max(1.0, other.square));
         CHECK(found.assignment == other.assignment);
     }
+}
+
+TEST("what large multipliers lose of their digits is no contradiction") {
+    Model model(4, 4, 0.0, 3.0);  // of four corners of the box one is left, weights make rows nearly parallel
+    model.component.rows.global_rows = {model.add_row({1.0, 1.0, 0.0, 1.0}, 0.0)};
+    const Row all = {1.0, 1.0, 1.0, 1.0};
+    model.add_rule_of({{{all, 0.5}, {{-1.0, -1.0, -1.0, -1.0}, 0.0}}, {{{1.0, -1.0, 1.0, 1.0}, 0.25}, {{0.0, 0.0, -1.0, 0.0}, 1.0}}});
+    const Found found = project(model, {0.0, 1.0, 1.0, 1.5}, {8.0, 0.5, 2.0, 0x1p-6});
+    CHECK(found.status == Status::solved);
+    CHECK(found.z[0] == 0.0 && found.z[1] == 0.0 && found.z[3] == 0.0);
+    CHECK_NEAR(found.z[2], 0.5, 1e-12);
+}
+
+TEST("rows that are nearly parallel, and meet in a corner of the box") {
+    Model model(6, 6, 0.0, 3.0);
+    const double a = 1.0 - 1.8e-7, b = 1.0 + 1.4e-7, c = 1.0 + 2.7e-7;
+    model.component.rows.global_rows = {model.add_row({a, 1.0, 1.0, 1.0, b, 1.0}, 0.0),
+                                        model.add_row({a, 1.0, 1.0, 1.0, c, 1.0}, 0.0, true)};
+    const Found found = project(model, {0.5, -0.5, -0.5, -0.5, -0.25, 0.25});
+    CHECK(found.status == Status::solved);
+    for (double value : found.z) CHECK_NEAR(value, 0.0, 1e-9);
 }
 
 TEST("a column without cost may move as far as it likes") {

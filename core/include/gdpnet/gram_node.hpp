@@ -100,6 +100,7 @@ private:
     };
 
     static void copy(const Active& from, Active& to);
+    void start_in_box();
     double tolerance(Index i) const;
     double forgiven(Index i) const;
     double excess(Index i) const;
@@ -109,6 +110,7 @@ private:
     }
     Entering most_violated() const;
     Entering most_violated_bound();
+    void refresh();
     Outcome bring_in(Entering entering);
     double largest_multiplier() const;
     void multiply_inverse(const double* by, double* product) const;
@@ -139,12 +141,13 @@ private:
     // ---- the state
     std::vector<Enforced> enforced_;     // the first `enforced_count_`
     std::vector<std::uint8_t> mark_;     // (2 m,): by code
-    Flags pressed_;                      // (m,): rows that are active
+    Flags pressed_;                      // (sides,): which are active
     Index enforced_count_ = 0;
     Active active_;
     std::vector<double> inverse_;        // of the active sides' products, lines of `width_`
     const Index width_;
     double bound_ = 0.0;
+    bool delicate_ = false;              // whether rows of the sample were nearly dependent
 
     Flags passed_;                       // (2 n,): bounds that active sides repeat
     bool repeats_ = false;               // whether some bound or row was found to be repeated

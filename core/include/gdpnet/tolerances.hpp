@@ -51,6 +51,7 @@ constexpr Index kTogether = 8;                  // rows that are looked ahead of
 constexpr double kRowRounding = 1e-12;         // of a row at a node, relative to its numbers: less is no violation
 constexpr double kNearlyDependent = 1e-5;      // a smaller squared sine is left to columns,
 constexpr double kParallel = 1e-20;            // ... but for rounding alone
+constexpr double kDelicate = 1e-2;              // below which rounding is looked after
 constexpr double kDoubtful = 1e3;               // contradictions within so many tolerances are left to columns, too,
 constexpr double kDrifted = 1e-9;              // ... or within this share of the largest multiplier
 constexpr double kFallRounding = 1e-12;        // of a squared sine
