@@ -36,6 +36,7 @@ SCRIPTS = {
     "native": 8,
     "gradients": 8,
     "run_peers": 11,
+    "coupled": 60,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from . import (
     convex,
+    coupled,
     euclidean,
     exact,
     gradients,
@@ -27,7 +28,7 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
+    convex, coupled, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
     relaxations, rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
