@@ -43,6 +43,7 @@ SCRIPTS = {
     "serving": 3,
     "bulk": 4,
     "run_peers": 11,
+    "coupled": 60,
 }
 
 # Of packages that are installed by `make test-integrations`, and not beside the others.

@@ -13,6 +13,7 @@ from . import (
     constants,
     convex,
     cooling,
+    coupled,
     euclidean,
     exact,
     forwards,
@@ -34,8 +35,8 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    bulk, constants, convex, cooling, euclidean, exact, forwards, gradients, instructions, layer,
-    native, overhead, peers, plans, prices, relaxations, rules, serving, tasks,
+    bulk, constants, convex, cooling, coupled, euclidean, exact, forwards, gradients, instructions,
+    layer, native, overhead, peers, plans, prices, relaxations, rules, serving, tasks,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()

@@ -399,6 +399,26 @@ def no_matplotlib() -> None:
         gdpnet.plot.plot_sizes(gap_rules())
 
 
+def limit_of_work() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(11), bounds=(0, 40))
+    m.y = pyo.Var(range(11), bounds=(0, 5))
+    long = [2.0 + 0.37 * (7 * k % 11) for k in range(11)]
+    m.apart = Disjunction(
+        [(i, j) for i in range(11) for j in range(i)],
+        rule=lambda m, i, j: [
+            [m.x[i] + long[i] <= m.x[j]],
+            [m.x[j] + long[j] <= m.x[i]],
+            [m.y[i] + 2.3 <= m.y[j]],
+            [m.y[j] + 2.3 <= m.y[i]],
+        ],
+    )
+    rules = gdpnet.RuleModel(m, outputs=[m.x, m.y])
+    yhat = [*(9.0 + 0.3 * k for k in range(11)), *(2.0 + 0.1 * (5 * k % 11) for k in range(11))]
+    solver = gdpnet.solve.Exact(node_limit=50, milp_nodes=1)
+    gdpnet.project(rules, [yhat], solver=solver)
+
+
 def no_torchmetrics() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "torchmetrics", None)
@@ -524,6 +544,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
     (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),
     (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
+    (gdpnet.errors.WorkLimitWarning, limit_of_work),
     (MissingPackageError, no_torchmetrics),
     (MissingPackageError, no_matplotlib),
     (RuntimeError, twice_differentiated),
