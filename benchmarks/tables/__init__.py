@@ -19,6 +19,7 @@ from . import (
     overhead,
     peers,
     plans,
+    programs,
     relaxations,
     rules,
 )
@@ -28,7 +29,7 @@ __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamp
 
 _MODULES = (
     convex, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
-    relaxations, rules,
+    programs, relaxations, rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()
