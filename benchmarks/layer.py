@@ -138,7 +138,7 @@ def beside_cvxpylayers(results: Results) -> None:
                 rules, relaxation=relaxation, gradient="vertex", threads=1
             )
             point = gdpnet.ProjectionLayer(
-                rules, relaxation, gradient=gdpnet.QP(1e-2), forward="qp", threads=1
+                rules, relaxation=relaxation, gradient=gdpnet.QP(1e-2), forward="qp", threads=1
             )
             rows: list[tuple[str, Callable[[], torch.Tensor]]] = [
                 ("gdpnet, vertex gradient", lambda layer=vertex: layer(leaf, xs)),

@@ -32,6 +32,7 @@ SCRIPTS = {
     "instructions": 1,
     "exact": 2,
     "overhead": 2,
+    "programs": 0.5,
     "layer": 4,
     "relaxations": 4,
     "plans": 4,

@@ -223,6 +223,13 @@ def transformed(
     return node.projection.with_outputs(y)
 
 
+def is_recorded() -> bool:
+    """Whether operations on tensors are written down, to be repeated with other numbers."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode  # late: it imports sympy
+
+    return get_proxy_mode() is not None
+
+
 def has_tangent(*tensors: Any) -> bool:
     """Whether one of them carries a derivative forwards, as `torch.autograd.forward_ad` has it."""
     return forward_ad._current_level >= 0 and any(

@@ -19,7 +19,7 @@ from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.projection import postprocessing
-from gdpnet.projection.operator import has_tangent, is_transformed, transformed
+from gdpnet.projection.operator import has_tangent, is_recorded, is_transformed, transformed
 from gdpnet.projection.projection import Projection
 from gdpnet.projection.returned import Reach, hold_rounded, hold_strictly
 from gdpnet.relaxation.plan import Plan
@@ -40,6 +40,15 @@ _TRACED = (
     "Trace the network in front of the rules, and project what it returns with gdpnet.project or a "
     "ProjectionLayer; rules that rules.save wrote need no Pyomo there (gdpnet.load_rules)."
 )
+
+
+_RECORDED = (
+    "make_fx records tensor operations, and a projection is none: the outputs of the example would "
+    "become constants. torch.export and torch.compile keep a ProjectionLayer whole."
+)
+# As torch.jit.is_tracing, in half of its time; and how many there are of what else may record.
+_is_tracing = torch._C._is_tracing
+_modes = torch._C._len_torch_dispatch_stack
 
 
 def project(
@@ -268,8 +277,10 @@ class Projector:
             x: inputs, `... x p`, or `p` for all samples.
             start: outputs to start from, `... x d`; None for nowhere.
         """
-        if torch.jit.is_tracing():  # type: ignore[attr-defined]
+        if _is_tracing():
             raise InputError(_TRACED)
+        if _modes() and is_recorded():
+            raise InputError(_RECORDED)
         if is_transformed():
             return transformed(
                 self.rules, partial(self.solve, differentiable=True, start=start), yhat, x

@@ -13,6 +13,7 @@ import pyomo.environ as pyo
 import pytest
 import torch
 from pyomo.gdp import Disjunction
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import gdpnet
 from gdpnet.errors import InputError, RuleError
@@ -156,6 +157,13 @@ def test_torch_finds_nothing_wrong_with_the_operator(cooling, x) -> None:
     torch.library.opcheck(torch.ops.gdpnet.project.default, (*leaves, *given))
     plain = predictions(16), predictions(16), x, *given[:2]
     torch.library.opcheck(torch.ops.gdpnet.project_backward.default, plain)
+
+
+def test_recording_by_hand_is_refused(cooling, x) -> None:
+    layer = gdpnet.ProjectionLayer(cooling)
+    for call in (layer, lambda a, b: gdpnet.project(cooling, a, b).y):
+        with pytest.raises(InputError, match="make_fx records tensor operations"):
+            make_fx(call)(predictions(16), x)
 
 
 # ---- exported ----------------------------------------------------------------------------------
