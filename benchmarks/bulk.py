@@ -1,6 +1,6 @@
 """Rows a second from folder to folder of parquet: one process, all cores, Ray on this machine.
 
-    python benchmarks/bulk.py [--quick] [--publish]
+    python benchmarks/bulk.py [--quick] [--publish] [--repeats N]
 
 Cheap rules (cooling, 7 of them) and dear ones (90 interacting rules, about a millisecond a row)
 apart. `start` is the time of a folder with one row in each file: processes that start and import;
@@ -51,10 +51,11 @@ def dear(rows: int) -> tuple[gdpnet.RuleModel, np.ndarray, np.ndarray]:
 
 
 def write(folder: Path, rules: gdpnet.RuleModel, x: np.ndarray, yhat: np.ndarray) -> None:
+    """The same rows in each file: all of them would need more memory than they are worth."""
     folder.mkdir()
     names = [*rules.input_names, *rules.output_names]
-    for k, part in enumerate(np.array_split(np.column_stack([x, yhat]), FILES)):
-        rows = pyarrow.table(dict(zip(names, part.T, strict=True)))
+    rows = pyarrow.table(dict(zip(names, np.column_stack([x, yhat]).T, strict=True)))
+    for k in range(FILES):
         pyarrow.parquet.write_table(rows, folder / f"{k:03d}.parquet")
 
 
@@ -68,8 +69,9 @@ def timed(rules: gdpnet.RuleModel, source: Path, target: Path, how: dict) -> tup
 
 def measure(results: Results, name: str, made: tuple, repeats: int, folder: Path) -> None:
     rules, x, yhat = made
+    rows = FILES * len(x)
     write(folder / "many", rules, x, yhat)
-    write(folder / "few", rules, x[:FILES], yhat[:FILES])
+    write(folder / "few", rules, x[:1], yhat[:1])
     modes = {
         "one process": {"jobs": 1, "threads": 1},
         "all cores": {"jobs": cores()},
@@ -85,24 +87,26 @@ def measure(results: Results, name: str, made: tuple, repeats: int, folder: Path
         results.add(
             rules=name,
             mode=mode,
-            rows=len(x),
+            rows=rows,
             files=FILES,
             cores=1 if mode == "one process" else cores(),
             seconds=whole,
             start_s=start,
-            row_cpu_s=own / len(x) if mode == "one process" else None,
+            row_cpu_s=own / rows if mode == "one process" else None,
         )
         shutil.rmtree(folder / "out", ignore_errors=True)
 
 
 def main() -> None:
-    arguments = parsed(parser(__doc__, "a tenth of the rows, once"))
+    options = parser(__doc__, "a tenth of the rows, once")
+    options.add_argument("--repeats", type=int, default=3, help="medians of so many runs")
+    arguments = parsed(options)
     torch.set_num_threads(1)
     results = Results("bulk", arguments, packages=("pyarrow", "ray"))
     size = 10 if arguments.quick else 1
-    for name, made in (("cheap", cheap(1_600_000 // size)), ("dear", dear(16_000 // size))):
+    for name, made in (("cheap", cheap(2_000_000 // size)), ("dear", dear(1_500 // size))):
         with tempfile.TemporaryDirectory() as folder:
-            measure(results, name, made, 1 if arguments.quick else 3, Path(folder))
+            measure(results, name, made, 1 if arguments.quick else arguments.repeats, Path(folder))
     results.write()
 
 

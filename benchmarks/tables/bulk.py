@@ -8,9 +8,10 @@ BILLION = 1e9
 _NAMES = {"cheap": "cooling, 7 rules", "dear": "90 interacting rules, 50 outputs"}
 
 
-def rate(row: dict) -> float:
-    """Rows a second once everything has started."""
-    return row["rows"] / (row["seconds"] - row["start_s"])
+def rate(row: dict) -> float | None:
+    """Rows a second once everything has started; None where starting took all of the time."""
+    after = row["seconds"] - row["start_s"]
+    return row["rows"] / after if after > 0 else None
 
 
 def core_hours(rows: Rows, rules: str) -> float:

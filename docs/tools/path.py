@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "path.svg"
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#dddddd"
-WIDE = 4.6  # of the column with the rooms
+WIDE = 6.2  # of the column with the rooms
 STEP = 1.15  # from one file to the next
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     # Below, the rooms above all that it passes are left out.
     first = min(k for k, line in enumerate(rooms) if set(line) & set(map(_room, backward)))
     figure, (above, below) = plt.subplots(
-        2, 1, figsize=(9, 9.6), height_ratios=[len(rooms) + 1, len(rooms) - first + 1],
+        2, 1, figsize=(10, 9.6), height_ratios=[len(rooms) + 1, len(rooms) - first + 1],
         layout="constrained",
     )  # fmt: skip
     forward = files_of("project(rules, yhat, x)")
