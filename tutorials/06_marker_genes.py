@@ -218,7 +218,8 @@ scored("trained through them:")
 
 # %% [markdown]
 # One seed proves nothing. The study in full, with all sizes, methods and seeds and the paper's
-# numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md);
+# numbers beside ours, is [docs/studies/pbmc.md](../docs/studies/pbmc.md) (its networks are trained
+# sample by sample for 500 epochs, so its numbers are others);
 # `python studies/pbmc/study.py` runs it.
 #
 # ## Something to try

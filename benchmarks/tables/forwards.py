@@ -92,6 +92,12 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f} %" if told == "100" and value < 1 else f"{told} %"
 
 
+def _hull(stored: Stored, split: str) -> str:
+    """How often the hull in y satisfies everything on cooling."""
+    own = {"forward": "DNF, hull in y", "task": "cooling", "predictions": split}
+    return _share(stored["forwards"].needed("csat_1e_6", **own))
+
+
 def _least_most(stored: Stored, forwards: tuple[str, ...]) -> str:
     """How much of the cells forwards lose, over all networks."""
     rows = stored["forwards.cells"]
@@ -111,6 +117,8 @@ TABLES = {
     "forwards.relaxations": relaxations,
 }
 VALUES = {
+    "forwards.hull iid": lambda s: _hull(s, "iid"),
+    "forwards.hull ood": lambda s: _hull(s, "ood"),
     "forwards.interior pbmc": lambda s: _least_most(s, ("DNF, interior point",)),
     "forwards.regularised pbmc": lambda s: _least_most(
         s, tuple(f"DNF, regularised, eps {eps}" for eps in ("1e-3", "1e-2", "1e-1"))

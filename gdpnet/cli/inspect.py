@@ -157,6 +157,11 @@ def _caption(rules: RuleModel, x: Tensor, split: str, seed: int, shares: list[_S
         text += " No random predictions: an output has no bounds."
     else:
         text += " Predictions are uniform in the outputs' bounds."
+    if shares[-1].targets is not None and shares[-1].targets < 1.0:
+        text += (
+            " Targets that break a rule, by noise or otherwise, cannot be met by outputs that "
+            "satisfy the rules."
+        )
     return text
 
 

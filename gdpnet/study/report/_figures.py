@@ -36,10 +36,10 @@ _LOOKS = {
     "dnf": _Look(BLUE, "*"),
     "cnf-relaxed": _Look(GREEN, "v", "--"),
     "dnf-relaxed": _Look(BLUE, "*", "--"),
-    "dnf-auto": _Look(BLUE, "p", ":"),
+    "dnf-auto": _Look(VERMILION, "p", ":"),
     "straight-through": _Look(_GREY, "X", ":"),
     "cnf-mixed": _Look(GREEN, "v", "-."),
-    "dnf-mixed": _Look(BLUE, "*", "-."),
+    "dnf-mixed": _Look(PURPLE, "*", "-."),
 }
 
 # What is drawn together; one panel for all methods would show none.
@@ -89,9 +89,9 @@ def size_figure(
     Returns:
         A matplotlib figure.
     """
-    figure, panels = _panels(results)
     looks = _looks(results.methods)
     methods = results.methods if methods is None else methods
+    figure, panels = _panels(results, _metrics(results, protocol, methods))
     for metric, split, panel in panels:
         for place, method in enumerate(methods):
             sizes = results.sizes_of(method, protocol)
@@ -118,7 +118,7 @@ def convexification_figure(results: Results, protocol: str) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    figure, panels = _panels(results)
+    figure, panels = _panels(results, (results.metrics[0], main_share(results)))
     colours = {"pdnf": VERMILION, "steps": BLUE}
     for metric, split, panel in panels:
         for kind, order in ORDERS.items():
@@ -165,10 +165,19 @@ def _looks(methods: tuple[str, ...]) -> dict[str, _Look]:
     return {**_LOOKS, **more}
 
 
-def _panels(results: Results) -> tuple[Figure, list[tuple[str, str, Any]]]:
-    figure: Figure = new_figure(5.2 * len(results.splits), 7.6)
-    metrics = (results.metrics[0], main_share(results))
-    grid = figure.subplots(2, len(results.splits), sharex=True, squeeze=False)
+def _metrics(results: Results, protocol: str, methods: Sequence[str]) -> tuple[str, ...]:
+    """What is drawn: satisfaction only where some of the methods miss a sample."""
+    share = main_share(results)
+    least = [results.at(share, method=method, protocol=protocol).low for method in methods]
+    missed = any(value < 1.0 for value in least)
+    return (results.metrics[0], share) if missed else (results.metrics[0],)
+
+
+def _panels(
+    results: Results, metrics: tuple[str, ...]
+) -> tuple[Figure, list[tuple[str, str, Any]]]:
+    figure: Figure = new_figure(5.2 * len(results.splits), 0.8 + 3.4 * len(metrics))
+    grid = figure.subplots(len(metrics), len(results.splits), sharex=True, squeeze=False)
     return figure, [
         (metric, split, grid[row][column])
         for row, metric in enumerate(metrics)

@@ -149,7 +149,7 @@ ABOUT = {
     "finetuned-penalty": "the base, trained on with that penalty",
     "inference": "the base, its outputs projected (DNF) only when it is used",
     "finetuned-inference": "finetuned-base, projected only when it is used",
-    "cnf": "the base, trained on through the projection onto the CNF; KKT gradient (qp)",
+    "cnf": "the base, trained on through the projection onto the CNF, with the study's gradient",
     "pdnf": "the same onto a partial DNF: what the planner merges within 4 products",
     "dnf": "the same onto the DNF, whose outputs satisfy all rules",
     "cnf-relaxed": "as cnf, giving out the regularised program's point, which is no vertex",
