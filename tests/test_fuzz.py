@@ -155,6 +155,7 @@ def _said(status: Status, y: list[float], distance: float, strict: bool | None =
         y=torch.tensor([y], dtype=torch.float64),
         distance=torch.tensor([distance], dtype=torch.float64),
         value=torch.tensor([distance], dtype=torch.float64),
+        price=torch.zeros(1, dtype=torch.float64),
         info=info,
     )
 
