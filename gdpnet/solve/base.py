@@ -135,11 +135,6 @@ class Gradients(NamedTuple):
     varying: Array
     price: Array | None = None
 
-    @property
-    def rows(self) -> tuple[Array, Array, Array]:
-        """All but that of prices."""
-        return self.yhat, self.bound, self.varying
-
     @staticmethod
     def passing(rules: Rules, gradient: Array) -> Gradients:
         """Those of the identity.

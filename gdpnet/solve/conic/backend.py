@@ -300,4 +300,4 @@ class _Some(Linearisation):
         full[self._good] = gradient
         parts = self._whole.vjp(full)
         # The point of chosen rows does not follow prices.
-        return Gradients(*(part[self._good] for part in parts.rows))
+        return Gradients(*(part[self._good] for part in parts[:3]))

@@ -213,7 +213,7 @@ class ExactEngine:
         to = Gradients(
             np.zeros(gradient.shape), np.zeros((size, self._tape.rows)), np.zeros((size, k, n))
         )
-        found.vjp(self.components[0].native, z, own, *to.rows)
+        found.vjp(self.components[0].native, z, own, *to[:3])
         return to
 
     def project(

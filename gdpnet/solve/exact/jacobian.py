@@ -108,7 +108,7 @@ class FactoredJacobian:
                 self.face.one(component, given, to)
                 return
             vjp_vertex(
-                component.native, given.varying, parts[index][1], given.z, given.gradient, *to.rows
+                component.native, given.varying, parts[index][1], given.z, given.gradient, *to[:3]
             )
 
         return by_component(self.instance, self.solved, gradient, one)
@@ -162,5 +162,5 @@ class FaceJacobian:
             np.ascontiguousarray(self.yhat[:, component.outputs]),
             np.ascontiguousarray(self.weights[component.outputs]),
             np.ascontiguousarray(self.solved.assignment[:, component.booleans]),
-            *(given.z, given.gradient, *to.rows),
+            *(given.z, given.gradient, *to[:3]),
         )

@@ -137,7 +137,7 @@ class RelaxedBatch:
         self.violation = np.zeros(active.shape)
         self.fractional = np.zeros((len(yhat), len(layouts.ready.rules.names)), dtype=bool)
         self.number = np.full(len(yhat), -1, dtype=np.int64)
-        self.yhat, self.pays = yhat, Pays.of(request, instance)
+        self.pays = Pays(request, instance) if rules.cache[_has_prices] else None
         lower, upper = layouts.box(instance.bound)
         self.start = np.clip(yhat, lower, upper)
         self.outside = np.abs(self.start - yhat) @ settings.weights
@@ -325,6 +325,10 @@ class RelaxedBatch:
 def _rule_clauses(rules: Rules) -> Array:
     """The clause of each rule."""
     return np.array([rule.clause for rule in rules.data.rules], dtype=np.int64)
+
+
+def _has_prices(rules: Rules) -> bool:
+    return bool(rules.data.priced) or any(c.breaking >= 0 for c in rules.data.clauses)
 
 
 def _written_out(_: Rules) -> dict[tuple[int, str, bool], WrittenOut]:

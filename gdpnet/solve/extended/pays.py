@@ -7,8 +7,6 @@ chooses, are no more than that bound. Any other is RELAXED.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gdpnet import core
@@ -29,30 +27,23 @@ _ABOVE = 1e-7
 _WHOLE = 1.0 - 1e-7
 
 
-@dataclass
 class Pays:
     """What the points of a batch pay.
 
+    Args:
+        request: the batch; its rules have prices.
+        instance: its rules, prices in units of what is minimised.
+
     Attributes:
-        request: the batch.
-        instance: its rules.
         picked: booleans that a relaxation chose with all weight, (B, booleans) int8.
         decided: samples for which it did so in every block, (B,) bool.
     """
 
-    request: Request
-    instance: Instance
-    picked: Array
-    decided: Array
-
-    @staticmethod
-    def of(request: Request, instance: Instance) -> Pays | None:
-        """For a batch; None where its rules have no prices."""
-        data, size = request.rules.data, len(request.yhat)
-        if not data.priced and not any(c.breaking >= 0 for c in data.clauses):
-            return None
-        picked = np.zeros((size, len(data.booleans)), dtype=np.int8)
-        return Pays(request, instance, picked, np.zeros(size, dtype=bool))
+    def __init__(self, request: Request, instance: Instance) -> None:
+        self.request, self.instance = request, instance
+        size = len(request.yhat)
+        self.picked = np.zeros((size, len(request.rules.data.booleans)), dtype=np.int8)
+        self.decided = np.zeros(size, dtype=bool)
 
     def note(self, samples: Array, layout: Layout, weight: Array) -> None:
         """Remember which products have all the weight.
