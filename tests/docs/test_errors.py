@@ -481,7 +481,7 @@ def no_core_for_a_gradient() -> None:
 
 def twice_differentiated() -> None:
     yhat = torch.tensor([[4.5]], requires_grad=True)
-    y = gdpnet.ProjectionLayer(gap_rules(), gradient="straight_through")(yhat)
+    y = gdpnet.ProjectionLayer(gap_rules(), gradient="qp")(yhat)
     (first,) = torch.autograd.grad(y.square().sum(), yhat, create_graph=True)
     first.sum().backward()
 
@@ -547,7 +547,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.WorkLimitWarning, limit_of_work),
     (MissingPackageError, no_torchmetrics),
     (MissingPackageError, no_matplotlib),
-    (RuntimeError, twice_differentiated),
+    (gdpnet.errors.InputError, twice_differentiated),
 ]
 
 
