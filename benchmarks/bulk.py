@@ -4,7 +4,7 @@
 
 Cheap rules (cooling, 7 of them) and dear ones (90 interacting rules, about a millisecond a row)
 apart. `start` is the time of a folder with one row in each file: processes that start and import;
-rows a second are of what comes after it. The processor time of one process does not depend on who
+rows a second are of what comes after it. The processor time of one process depends little on who
 else uses the machine: what 10^9 rows cost is worked out from it. Runs alternate. Needs the
 packages of tests/integrations/requirements.txt (`make test-integrations` installs them).
 """

@@ -4,7 +4,7 @@
 
 One process of uvicorn on the loopback address; the clients are threads of this process, on the
 same cores. Routes alternate. Times of the clock depend on who else uses the machine, the
-processor time of the server does not. Needs the packages of
+processor time of the server less so. Needs the packages of
 tests/integrations/requirements.txt (`make test-integrations` installs them).
 """
 
