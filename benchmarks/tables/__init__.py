@@ -28,8 +28,8 @@ from ._stored import NotMeasuredError, Stored, described, stamps
 __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamps"]
 
 _MODULES = (
-    convex, coupled, euclidean, exact, gradients, instructions, layer, native, overhead, peers, plans,
-    relaxations, rules,
+    convex, coupled, euclidean, exact, gradients, instructions, layer, native, overhead, peers,
+    plans, relaxations, rules,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()
