@@ -297,7 +297,8 @@ def _project(
         elif first.outcome is not Outcome.INFEASIBLE:
             return _nothing(yhat, nodes)
     guess = guess if known is None else known.literals
-    answer = disjunctive.solve(program, solver, clock.part(_SEARCHING), guess)
+    part = clock if known is not None else clock.part(_SEARCHING)
+    answer = disjunctive.solve(program, solver, part, guess)
     if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
         # A feasible output that is not the nearest is worth more than none when the time is over.
         nodes += answer.nodes
