@@ -30,6 +30,10 @@ class Clock:
         self._end = None if seconds is None else time.monotonic() + seconds
         self._cancelled = threading.Event()
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """What is left; no limit stays that very object, by which it is known."""
+        return "UNLIMITED" if self is UNLIMITED else (Clock, (self.left, self.nodes))
+
     @property
     def left(self) -> float | None:
         """Seconds left, at least 0; None without a limit."""

@@ -54,10 +54,10 @@ def test_it_is_kept(rules: gdpnet.RuleModel, count: int, how: dict[str, Any]) ->
     yhat, x = samples(rules, count)
     gdpnet.project(rules, yhat[:1], x[:1], deadline=0.01, **how)  # whatever is made once
     start = time.perf_counter()
-    p = gdpnet.project(rules, yhat, x, deadline=1.0, **how)
+    p = gdpnet.project(rules, yhat, x, deadline=0.05, **how)
     spent = time.perf_counter() - start
     # A solver looks at its clock now and then, and is given some time to stop.
-    assert spent < 1.0 + 1.5
+    assert spent < 0.05 + 1.5
     open_ = np.isin(p.status.numpy(), [gdpnet.Status.LIMIT, gdpnet.Status.UNSOLVED])
     assert open_.any()
     found = p.status.numpy() == gdpnet.Status.LIMIT

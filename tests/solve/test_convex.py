@@ -344,7 +344,7 @@ def test_derivatives_are_those_of_differences(norm: str) -> None:
         size = max(1.0, abs(wanted))
         if not abs((ahead - here) - (here - behind)) <= 1e-2 * step * size:
             continue  # a kink within the step
-        found = sum(float((a * b).sum()) for a, b in zip(to, ways, strict=True))
+        found = sum(float((a * b).sum()) for a, b in zip(to[:3], ways, strict=True))
         assert found == pytest.approx(wanted, abs=1e-5 * size), seed
         compared += 1
     assert compared > 150

@@ -224,9 +224,9 @@ def test_clocks() -> None:
     assert not Clock().over
     clock = Clock(100.0)
     assert 99 < (clock.left or 0) <= 100
-    half = clock.share(0.5)
+    half = clock.part(0.5)
     assert 49 < (half.left or 0) <= 50
     clock.cancel()
     assert clock.over
     assert half.over
-    assert Clock(None, 7).share(0.5).nodes == 7
+    assert Clock(None, 7).part(0.5).nodes == 7

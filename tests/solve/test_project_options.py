@@ -463,9 +463,6 @@ def test_what_holds_under_nearest_is_told() -> None:
         lambda rules: gdpnet.project(rules, None),
         lambda rules: rules.satisfied(None),
         lambda rules: gdpnet.project(
-            rules, [[5.0, 5.0]], solver=gdpnet.solve.Exact(node_limit=None)
-        ),
-        lambda rules: gdpnet.project(
             rules, [[5.0, 5.0]], solver=gdpnet.solve.Exact(node_limit=math.inf)
         ),
         lambda rules: gdpnet.project(

@@ -62,7 +62,7 @@ def test_the_core_is_told(settings, monkeypatch) -> None:
     find = core.find_nearest
 
     def noted(*arguments: Any) -> Any:
-        told.append(arguments[8:10])
+        told.append(arguments[9:11])
         return find(*arguments)
 
     monkeypatch.setattr(core, "find_nearest", noted)

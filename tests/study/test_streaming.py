@@ -387,7 +387,7 @@ def test_wrong_keywords(rules: gdpnet.RuleModel, frame: pd.DataFrame, tmp_path: 
         ("delimiter", "é", "ASCII"),
         ("delimiter", "\n", "another meaning"),
         ("on_invalid", "drop", "on_invalid"),
-        ("on_conflict", "drop", "on_conflict"),
+        ("on_conflict", "ignore", "on_conflict"),
         ("solver", "cplex", "solver"),
         ("relaxation", "hull", "'hull' is none that is known"),
     ):

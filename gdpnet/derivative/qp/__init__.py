@@ -4,5 +4,5 @@
 |---|---|
 | `dnf`, `choices` | of the DNF: definition, bound on the band with its proof, batches |
 | `layouts`, `parts` | of CNF and partial DNF: samples with a part in common together |
-| `squares`, `conic` | with norm="l2": of the DNF, and of CNF and partial DNF |
+| `weighted`, `conic` | with norm="l2" or convex rows: of the DNF, and of CNF and partial DNF |
 """

@@ -228,14 +228,15 @@ class Exact(Backend):
         if settings.time_limit is not None and search.time_limit is not None:
             left = settings.time_limit - min(search.time_limit, time.monotonic() - started)
         proved = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)
-        limits = Limits(left, self.milp_nodes if left is None else None)
+        timed = left is not None or request.clock is not UNLIMITED
+        limits = Limits(left, None if timed else self.milp_nodes)
         vertices = finish(request, again, answer, MILP(), incumbents=incumbents, limits=limits)
         linearisation.others = ActiveJacobian(request, answer, vertices)
         # What the search had proved by then holds whatever came after it.
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
-        if left is None:
-            self._tell_limit(answer, again)
+        if not timed:
+            self._tell_limit(answer, again[solved.status[again] == core.NODE_LIMIT])
         return answer, left_open
 
     def _tell_limit(self, answer: Answer, samples: Array) -> None:

@@ -36,6 +36,7 @@ _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they
 MILP_NODES = 5_000
 """Nodes of a mixed-integer program that takes over from the engine, where time is not limited."""
 
+_FEW_CLAUSES = 12  # that are searched without big-M where it slipped
 _SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
 
 _SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
@@ -318,8 +319,13 @@ def _project(
         nodes += answer.nodes
     slipped = answer.value - answer.bound > _SLIPPED * max(1.0, abs(answer.value))
     if answer.outcome is Outcome.OPTIMAL and slipped:
-        # What was proved is not the distance of what holds: a limit of the solver's arithmetic.
-        answer = replace(answer, outcome=Outcome.LIMIT)
+        # What was proved is not the distance of what holds: a limit of the solver's arithmetic. Of
+        # few rules a search knows better, whose nodes are what is polished.
+        if len(program.clauses) <= _FEW_CLAUSES:
+            answer = disjunctive.solve_search(program, solver, clock)
+            nodes += answer.nodes
+        else:
+            answer = replace(answer, outcome=Outcome.LIMIT)
     bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
     if answer.point is not None:
         y = _outputs(sample, answer)
