@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def _protocol(page: Page, results: Results, protocol: str, settings: dict[str, A
             caption="Mean over the seeds; bars from the least to the most. CSAT of the active "
             "rules alone, as the paper counts.",
         )
-    if len(sizes) == 1:
+    if len(sizes) == 1 and find_spec("matplotlib") is None:
+        page.paragraph("A picture of this table needs matplotlib: pip install 'gdpnet[plot]'.")
+    elif len(sizes) == 1:
         page.figure(
             one_size_figure(results, protocol, sizes[0]),
             alt=f"{results.metrics[0]} and CSAT of every method, protocol {protocol}; the numbers "
