@@ -25,13 +25,17 @@ from tests.fuzz.rational import Whole, minimum
 CASES = 3
 
 
-# What is not mended yet.
 @pytest.mark.parametrize("name", NAMES)
 def test_a_few_cases_of_every_class(name: str) -> None:
     for seed in range(CASES):
         tally = judge(name, seed)
         assert tally.failures == []
         assert tally.samples > tally.undecided
+
+
+def test_a_set_without_an_interior_is_not_closed_by_rounding() -> None:
+    """Its cuts contradicted each other by 2e-10, and the other disjunct was called the nearest."""
+    assert judge("convex_thin", 1007).failures == []
 
 
 # ---- the oracle ---------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ double EuclideanNode::farthest() const {
 // points far along them may be on the right side of all; what bounds do not exclude is left open.
 bool EuclideanNode::contradicts() {
     note_active_cuts();
-    return q.contradiction > 0.0 || !has_active_cuts();
+    return q.contradiction > kAccepted || !has_active_cuts();
 }
 
 Outcome EuclideanNode::minimise_curved(double cutoff) {

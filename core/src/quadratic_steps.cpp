@@ -165,10 +165,11 @@ void Quadratic::fix_column(Kind kind, Index j) {
     factored_ = 0;
 }
 
-// What columns could do for a violated constraint, each within its bounds, by the little in which its normal leaves the
-// plane of the active ones.
+// What could be done for a violated constraint all the same: by columns, each within its bounds, as its normal leaves the
+// plane of the active ones by a little, and by the active ones, each giving way by what it is forgiven.
 double Quadratic::reach_of_rest() const {
     double total = 0.0;
+    for (Index i = 0; i < active_count; ++i) total += std::abs(rate_[i]) * forgiven[row_of(active[i])];
     for (Index j = 0; j < n; ++j) {
         if (state[j] != Column::free) continue;
         const double room = slope_rate_[j] > 0.0 ? x[j] - lower[j] : upper[j] - x[j];
