@@ -231,9 +231,10 @@ class RelaxedBatch:
         )
         if self.jacobian is not None:
             self.jacobian.groups.append((samples, found))
-        for k, number in enumerate(used.tolist()):
-            own = np.flatnonzero(which == k)
-            self._note_weights(samples[own], number, found.weight[own])
+        if self.adaptive or self.pays is not None:
+            for k, number in enumerate(used.tolist()):
+                own = np.flatnonzero(which == k)
+                self._note_weights(samples[own], number, found.weight[own])
         # Derivatives go by the outcomes that were found: those of a second solver are its own.
         y, value, outcome = found.y, found.value, found.outcome.copy()
         failed = np.flatnonzero(outcome == Outcome.FAILED)
