@@ -35,6 +35,7 @@ from gdpnet.solve.exact.linearisation import ExactLinearisation
 from gdpnet.solve.exact.options import LOST
 from gdpnet.solve.status import Status
 
+_DROWNING = 1e12  # predictions beside which rows are forgiven so much that none may hold
 _ROUNDS = 8
 
 
@@ -83,6 +84,11 @@ def hold_rounded(request: Request, answer: Answer) -> Answer:
         check = _check_of(request, found)
         own = samples[finished]
         answer, _, broken[own] = _enforce(request, answer, found, own, check)
+        # Beside predictions that drown rows in rounding, which disjuncts hold was forgiven as well.
+        lost = own[(np.abs(yhat[own]).max(1) > _DROWNING) & (broken[own] == 0.0)]
+        if len(lost):
+            violation = _violation(request, lost, answer.y[lost])
+            broken[lost] = np.where(violation > settings.tolerance, violation, 0.0)
         samples = samples[~finished]
     if len(samples):
         answer, broken[samples] = _mended_otherwise(request, answer, samples)
@@ -104,8 +110,7 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     settings = request.settings
     answer = answer.replace(y=answer.y.copy())
     rounded = _rounded(answer.y[samples], settings.dtype)
-    each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], rounded))
-    violation = request.rules.satisfaction.worst(each, globally).numpy()
+    violation = _violation(request, samples, rounded)
     wrong = violation > settings.tolerance
     answer.y[samples] = rounded
     if settings.plan is not None:  # a relaxation's point may break rules
@@ -121,6 +126,12 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
             getattr(answer, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0
     return answer, np.where(violation > settings.tolerance, violation, 0.0)
+
+
+def _violation(request: Request, samples: Array, y: Array) -> Array:
+    """How far outputs are from what has to hold, (samples,)."""
+    each, globally = existence.measure(request.rules, Batch.of_arrays(request.x[samples], y))
+    return np.asarray(request.rules.satisfaction.worst(each, globally).numpy())
 
 
 def _rounded(y: Array, dtype: torch.dtype) -> Array:

@@ -76,7 +76,8 @@ class Piece:
             return self.weight * float(np.linalg.norm(t))
         (one,) = t.tolist()
         if self.shape == "exp":
-            return self.weight * float(np.exp(one))
+            with np.errstate(over="ignore"):  # far outside of the set
+                return self.weight * float(np.exp(one))
         even = self.shape == "power" and self.exponent > 0.0 and self.exponent % 2.0 == 0.0
         if not even:
             if one < -1e-9:

@@ -12,6 +12,7 @@ from pyomo.gdp import Disjunction
 
 import gdpnet
 from gdpnet import Status
+from tests.fuzz.judge import case_of
 
 DOUBLE = torch.float64
 
@@ -216,3 +217,13 @@ def test_what_is_returned_does_not_depend_on_the_samples_beside_it() -> None:
     alone = torch.cat([gdpnet.project(rules, one).y for one in yhat.split(1)])
     assert torch.equal(together.y, alone)
     assert (together.status == Status.PROJECTED).all()
+
+
+def test_rules_that_a_prediction_drowns_are_not_said_to_hold() -> None:
+    """Predictions of 1e16 and no bounds: a point that broke a rule by 0.5 was PROJECTED."""
+    case = case_of("large_predictions", 60006)
+    for strict in (False, True):
+        p = gdpnet.project(case.rules, case.yhat, case.x, strict=strict)
+        claimed = (p.status == Status.PROJECTED) | (p.status == Status.SATISFIED)
+        assert claimed.tolist() == [False, False, True, True]
+        assert case.rules.satisfied(p.y[claimed], tol=1e-9).all()
