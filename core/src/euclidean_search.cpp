@@ -48,18 +48,7 @@ bool EuclideanSearch::find(Workspace& work, Searched<AnyNode>& searched, const B
     Effort effort;
     const bool alive = node.begin(batch.yhat[s], batch.weights);
     const Finish finish = search(node, work.assignment, work.stack, nearest, watch, effort, alive);
-    Status status = Status::no_solution;
-    double bound = kInfinity;
-    if (nearest.trouble) {
-        status = Status::numerical;
-        bound = 0.0;
-    } else if (finish == Finish::limited) {
-        status = Status::limited;
-        bound = nearest.lower_bound(work.stack);
-    } else if (nearest.value < kInfinity) {
-        status = Status::solved;
-        bound = nearest.value;
-    }
+    const auto [status, bound] = conclude(nearest, nearest.value, finish, work.stack);
     answers.status[s] = std::int8_t(status);
     answers.distance[s] = 2.0 * nearest.value;
     answers.bound[s] = 2.0 * bound;

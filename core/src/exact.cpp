@@ -69,18 +69,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
         work.assignment.begin(batch.active[s]);
         finish = run();
     }
-    Status status = Status::no_solution;
-    double bound = kInfinity;
-    if (nearest.trouble) {
-        status = Status::numerical;
-        bound = 0.0;
-    } else if (finish == Finish::limited) {
-        status = Status::limited;
-        bound = nearest.lower_bound(work.stack);
-    } else if (nearest.distance < kInfinity) {
-        status = Status::solved;
-        bound = nearest.distance;
-    }
+    const auto [status, bound] = conclude(nearest, nearest.distance, finish, work.stack);
     answers.status[s] = std::int8_t(status);
     answers.distance[s] = nearest.distance;
     answers.bound[s] = bound;

@@ -16,6 +16,21 @@ enum class Status : std::int8_t { solved, no_solution, limited, numerical, accep
 // (an auxiliary that nothing moves, an integer where the prediction is).
 enum class ColumnState : std::int8_t { follows, at_lower, at_upper, determined, rests };
 
+// How a search ended, and what is proved then.
+struct Conclusion {
+    Status status;
+    double bound;
+};
+
+// What `nearest`, whose best point costs `best`, concludes from how its search ended.
+template <class AnyNearest>
+Conclusion conclude(const AnyNearest& nearest, double best, Finish finish, Stack& stack) {
+    if (nearest.trouble) return {Status::numerical, 0.0};
+    if (finish == Finish::limited) return {Status::limited, nearest.lower_bound(stack)};
+    if (best < kInfinity) return {Status::solved, best};
+    return {Status::no_solution, kInfinity};
+}
+
 struct Limits {
     Index nodes = 0;         // for a sample
     double tolerance = 0.0;  // predictions that satisfy everything within it pass unchanged
