@@ -199,8 +199,7 @@ def refuse_curved(rules: Rules, what: str, why: str = "") -> None:
     curved = rules.data.curved
     if curved:
         more = f" (and {len(curved) - 1} more)" if len(curved) > 1 else ""
-        other = {"solver": "use solver='exact', or ", "gradient": "use gradient='vertex', or "}
-        hint = other.get(what.partition(":")[0], "") + "write linear rows that bound it."
+        hint = _instead(what) + "write linear rows that bound it."
         raise RuleError(
             f"{what} knows linear rows only; Constraint '{rules.data.rows[curved[0]].name}'{more} "
             f"is convex and not linear. {why or hint[0].upper() + hint[1:]}"
@@ -217,10 +216,14 @@ def refuse_priced(data: RuleData, what: str) -> None:
     priced = sorted({*data.priced, *(c.breaking for c in data.clauses if c.breaking >= 0)})
     if priced:
         more = f" (and {len(priced) - 1} more)" if len(priced) > 1 else ""
-        raise RuleError(
-            f"{what} knows no prices, such as {data.price_of(priced[0])}{more}. Use "
-            "solver='exact', or leave the prices out."
-        )
+        hint = (_instead(what) + "leave the prices out.").capitalize()
+        raise RuleError(f"{what} knows no prices, such as {data.price_of(priced[0])}{more}. {hint}")
+
+
+def _instead(what: str) -> str:
+    """What else could be asked for, by the keyword that a refusal begins with."""
+    other = {"solver": "use solver='exact', or ", "gradient": "use gradient='vertex', or "}
+    return other.get(what.partition(":")[0], "")
 
 
 def called_condition(owner: str, function: Any, x: torch.Tensor) -> torch.Tensor:
