@@ -12,7 +12,7 @@ from gdpnet.study import load_model
 from gdpnet.study.training import StudyFolder, Task
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = (0, 1, 2)
+SEEDS = tuple(range(10))
 PROTOCOL = "pbmc"
 
 PAPER_SIZES = (12, 23, 117, 234, 469)
@@ -72,13 +72,18 @@ NAMES = {
     "inference": "projected at inference",
     "inference-least-norm": "projected at inference, least norm",
     "cnf": "CNF",
+    "cnf-mixed": "CNF, mixed gradient",
     "cnf-relaxed": "CNF, relaxed",
     "dnf": "DNF",
+    "dnf-mixed": "DNF, mixed gradient",
     "dnf-relaxed": "DNF, relaxed",
     "dnf-least-norm": "DNF, least norm",
     "dnf-nearest": "DNF, nearest on conflict",
     "rules": "rules only",
 }
+
+# As they are trained: what takes longest comes last.
+METHODS = (*(name for name in NAMES if name != "penalty"), "penalty")
 
 
 class Spread(NamedTuple):

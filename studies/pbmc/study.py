@@ -8,26 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+from _study import METHODS, PROTOCOL, SEEDS
+
 from gdpnet.study import load_model
 from gdpnet.study.training import Grid, train
 
 MODEL = Path(__file__).resolve().parents[2] / "models" / "pbmc"
-# The longest to train comes last.
-METHODS = (
-    "base",
-    "finetuned-base",
-    "finetuned-penalty",
-    "inference",
-    "inference-least-norm",
-    "dnf",
-    "dnf-least-norm",
-    "dnf-nearest",
-    "dnf-relaxed",
-    "cnf",
-    "cnf-relaxed",
-    "rules",
-    "penalty",
-)
 
 
 def main() -> None:
@@ -36,8 +22,8 @@ def main() -> None:
     grid = Grid(
         methods=METHODS,
         sizes=load_model(MODEL).module.sizes(),
-        seeds=(0, 1, 2),
-        protocols=("pbmc",),
+        seeds=SEEDS,
+        protocols=(PROTOCOL,),
     )
     started = time.monotonic()
 
