@@ -17,6 +17,7 @@ from gdpnet.study.training import (
     Stage,
     StudyFolder,
     Task,
+    keep_whole,
     method_named,
     train,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Task",
     "compare",
     "find_data",
+    "keep_whole",
     "load_model",
     "method_named",
     "project_file",

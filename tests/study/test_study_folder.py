@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gdpnet.errors import InputError, SolverError
-from gdpnet.study import Grid, StudyFolder, train
+from gdpnet.study import Grid, StudyFolder, keep_whole, train
 from tests.study._tasks import GAP, TIMES, untimed
 
 GRID = Grid(methods=("base", "dnf"), sizes=(40,), seeds=(0,), protocols=("long",))
@@ -285,3 +285,17 @@ def test_a_damaged_file_is_named_and_left_alone(
     with pytest.raises(InputError, match=rf"{name} cannot be read"):
         train(gap, grid, out)
     assert (out / name).read_bytes() == content
+
+
+def test_of_a_study_only_seeds_that_all_methods_have_are_kept(gap: Path, tmp_path: Path) -> None:
+    out, kept = tmp_path / "study", tmp_path / "kept"
+    protocol = {"sizes": (40,), "protocols": ("long",)}
+    train(gap, Grid(methods=("base",), seeds=(0, 1), **protocol), out)
+    both = Grid(methods=("base", "dnf"), seeds=(0, 1), **protocol)
+    with pytest.raises(InputError, match="no size and seed yet"):
+        keep_whole(out, kept, [both])
+    train(gap, Grid(methods=("dnf",), seeds=(1,), **protocol), out)
+    keep_whole(out, kept, [both])
+    assert StudyFolder(kept).finished() == {("long", m, 40, 1) for m in ("base", "dnf")}
+    assert StudyFolder(kept).study() == StudyFolder(out).study()
+    assert {path.name for path in kept.iterdir()} == {"results.csv", "study.json"}

@@ -24,6 +24,7 @@ training size is refused and a test split is taken as it is. Networks are traine
 
 from gdpnet.study.training._folder import StudyFolder
 from gdpnet.study.training._grid import Grid, train
+from gdpnet.study.training._keep import keep_whole
 from gdpnet.study.training._methods import METHODS, Method, method_named
 from gdpnet.study.training._protocols import PROTOCOLS, Protocol, Stage
 from gdpnet.study.training._task import Data, Task
@@ -38,6 +39,7 @@ __all__ = [
     "Stage",
     "StudyFolder",
     "Task",
+    "keep_whole",
     "method_named",
     "train",
 ]
