@@ -117,13 +117,27 @@ def test_a_seed_that_is_there_already_is_not_trained_again(model: Path, tmp_path
     assert file.read_bytes() == before
 
 
-def test_with_validation_seeds_are_trained_one_by_one(model: Path, tmp_path: Path) -> None:
-    grid = Grid(methods=("base", "dnf"), sizes=(20,), seeds=(0, 1), protocols=("checked",))
+def test_each_network_is_kept_where_it_is_best(model: Path, tmp_path: Path) -> None:
+    grid = Grid(methods=METHODS, sizes=(20,), seeds=(0, 1, 2), protocols=("checked",))
     train(model, grid, tmp_path / "alone")
     train(model, grid, tmp_path / "together", together=True)
-    expected = weights(tmp_path / "alone", "checked")
-    for key, value in weights(tmp_path / "together", "checked").items():
-        torch.testing.assert_close(value, expected[key], rtol=0, atol=0)
+    expected, found = (weights(tmp_path / name, "checked") for name in ("alone", "together"))
+    assert expected.keys() == found.keys()
+    for key, value in expected.items():
+        torch.testing.assert_close(found[key], value, rtol=1e-8, atol=1e-8, msg=key)
+    # Not all are best at the end, or the test would pass without looking.
+    curves = [
+        torch.load(file)["curve"]
+        for file in sorted((tmp_path / "together" / "networks" / "checked").glob("*.pt"))
+    ]
+    best = {min(curve, key=lambda look: look[1])[0] for curve in curves}
+    assert len(best) > 1
+    for file, curve in zip(
+        sorted((tmp_path / "alone" / "networks" / "checked").glob("*.pt")), curves, strict=True
+    ):
+        alone = torch.load(file)["curve"]
+        assert [step for step, _ in alone] == [step for step, _ in curve]
+        assert [loss for _, loss in curve] == pytest.approx([loss for _, loss in alone], rel=1e-6)
 
 
 def test_networks_that_cannot_stand_side_by_side() -> None:

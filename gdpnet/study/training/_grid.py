@@ -93,8 +93,7 @@ def train(
         out: the study's folder.
         jobs: processes; each takes one size, seed and protocol at a time.
         together: train the seeds of a size side by side, as one network: the same steps, up to
-            rounding, in less time where batches are small. Protocols that look at validation
-            samples are trained one by one all the same.
+            rounding, in less time where batches are small.
         spread: what runs the cells in place of processes here, such as `gdpnet.ray.Tasks()`. The
             model file and the folder have to be found under the same path there.
         force: train anew what a damaged checkpoint holds.

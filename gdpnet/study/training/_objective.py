@@ -73,10 +73,25 @@ class Objective:
 
         return Objective(losses, self._layer, None if penalty is None else penalties)
 
+    def each(self, network: nn.Module, data: Data) -> torch.Tensor:
+        """The loss of each of the networks side by side, whose outputs are `batch x networks x d`.
+
+        Args:
+            network: several as one.
+            data: samples of each.
+        """
+        y = self._outputs(network, data)
+        own = [data.take((slice(None), k)) for k in range(y.shape[1])]
+        return torch.stack([self._value(y[:, k], part) for k, part in enumerate(own)])
+
     def __call__(self, network: nn.Module, data: Data) -> torch.Tensor:
         """A scalar."""
-        y = network(data.x)
-        if self._layer is not None:
-            y = self._layer(y, data.rule_x)
+        return self._value(self._outputs(network, data), data)
+
+    def _outputs(self, network: nn.Module, data: Data) -> torch.Tensor:
+        y: torch.Tensor = network(data.x)
+        return y if self._layer is None else self._layer(y, data.rule_x)
+
+    def _value(self, y: torch.Tensor, data: Data) -> torch.Tensor:
         value = self._loss(y, data.target)
         return value if self._penalty is None else value + self._penalty(y, data.rule_x)

@@ -191,7 +191,10 @@ def _train_together(runs: Sequence[CellRun], method: Method) -> None:
             networks = [run._network(before) for run in left]
             seeds = [run.cell.seed for run in left]
             objective = Objective.of(task, trained, layer)
-            training = Together(networks, objective, stage, [r._data for r in left], seeds, number)
+            held = [r._held for r in left if r._held is not None] if stage.check_every else []
+            training = Together(
+                networks, objective, stage, [r._data for r in left], held or None, seeds, number
+            )
             if not training.possible:
                 return
             joined = "-".join(map(str, seeds))

@@ -89,8 +89,9 @@ class Together(Training):
     Args:
         networks: are trained, one for each seed.
         objective: what each minimises.
-        stage: for how long; without looks at validation samples.
+        stage: for how long.
         data: training samples of each.
+        held: validation samples of each, None where the stage does not look at any.
         seeds: of the order of samples.
         number: of the stage.
     """
@@ -101,21 +102,22 @@ class Together(Training):
         objective: Objective,
         stage: Stage,
         data: Sequence[Data],
+        held: Sequence[Data] | None,
         seeds: Sequence[int],
         number: int,
     ) -> None:
-        self._networks, self._seeds = networks, seeds
-        rule_x = [part.rule_x for part in data]
-        side_by_side = Data(
-            torch.stack([part.x for part in data], dim=1),
-            None if rule_x[0] is None else torch.stack(rule_x, dim=1),  # type: ignore[arg-type]
-            torch.stack([part.target for part in data], dim=1),
-        )
-        network = stacked(networks, side_by_side.x[:2])
-        self.possible = network is not None and not stage.check_every
-        objective = objective.summed(len(networks))
+        self._networks, self._seeds, self._alone = networks, seeds, objective
+        samples = _side_by_side(data)
+        network = stacked(networks, samples.x[:2])
+        self.possible = network is not None
         super().__init__(
-            network or networks[0], objective, stage, side_by_side, None, seeds[0], number
+            network or networks[0],
+            objective.summed(len(networks)),
+            stage,
+            samples,
+            None if held is None else _side_by_side(held),
+            seeds[0],
+            number,
         )
 
     def unstacked(self) -> list[dict[str, Any]]:
@@ -127,7 +129,8 @@ class Together(Training):
             network.load_state_dict(
                 {name: weights[name][k].view_as(w) for name, w in network.state_dict().items()}
             )
-            state = {"network": network.state_dict(), "curve": [], "step": self.step}
+            curve = [(step, losses[k]) for step, losses in self.curve]
+            state = {"network": network.state_dict(), "curve": curve, "step": self.step}
             found.append({**state, "seconds": share})
         return found
 
@@ -136,3 +139,28 @@ class Together(Training):
         orders = [epoch_order(count, seed, self._number, epoch) for seed in self._seeds]
         rows = torch.stack(orders, dim=1)[first:last]
         return self.data.take((rows, torch.arange(len(orders))))
+
+    def _check(self) -> None:
+        """Keep each network where it is the best so far."""
+        assert self.held is not None
+        self.network.eval()
+        with torch.no_grad():
+            losses = self._alone.each(self.network, self.held)
+        now = self.network.state_dict()
+        if not self._best:
+            self._best = copy.deepcopy(now)
+        else:
+            better = losses < torch.tensor([before for _, before in self.curve]).double().amin(0)
+            for name, best in self._best.items():
+                best[better] = now[name][better]
+        self.curve.append((self.step, losses.tolist()))
+
+
+def _side_by_side(parts: Sequence[Data]) -> Data:
+    """Samples of several networks: `batch x networks x features`."""
+    rule_x = [part.rule_x for part in parts]
+    return Data(
+        torch.stack([part.x for part in parts], dim=1),
+        None if rule_x[0] is None else torch.stack(rule_x, dim=1),  # type: ignore[arg-type]
+        torch.stack([part.target for part in parts], dim=1),
+    )

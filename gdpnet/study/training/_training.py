@@ -43,7 +43,7 @@ class Training:
     Attributes:
         step: steps done.
         seconds: taken by them, validation and the loading of solvers not counted.
-        curve: steps and losses of the validation samples.
+        curve: steps and losses of the validation samples; side by side one for each network.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Training:
         self.data, self.held = data, held
         self.step, self.total = 0, stage.total(len(data))
         self.seconds = 0.0
-        self.curve: list[tuple[int, float]] = []
+        self.curve: list[tuple[int, Any]] = []
         self._seed, self._number = seed, number
         self._best: dict[str, torch.Tensor] = {}
         self._random = torch.Generator().manual_seed(_mixed(seed, number)).get_state()
