@@ -33,9 +33,14 @@ def test_a_few_cases_of_every_class(name: str) -> None:
         assert tally.samples > tally.undecided
 
 
-def test_a_set_without_an_interior_is_not_closed_by_rounding() -> None:
-    """Its cuts contradicted each other by 2e-10, and the other disjunct was called the nearest."""
-    assert judge("convex_thin", 1007).failures == []
+@pytest.mark.parametrize("seed", [1007, 70006, 70032])
+def test_a_set_without_an_interior_is_not_closed_by_rounding(seed: int) -> None:
+    """Another disjunct was called the nearest.
+
+    Cuts contradicted each other by 2e-10; a bound was that of a point off its active rows, times
+    multipliers of 1e9; a contradiction was found at such a point.
+    """
+    assert judge("convex_thin", seed).failures == []
 
 
 # ---- the oracle ---------------------------------------------------------------------------------

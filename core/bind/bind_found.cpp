@@ -100,6 +100,26 @@ void vjp(const Found& self, const Component& component, const Numbers& z, const 
     pull_back_vertex(rows, varying, self.dictionaries(), z, {gradient, to_yhat, to_bound, to_varying});
 }
 
+void vjp_yhat(const Found& self, const Component& component, const Numbers& z, const Numbers& gradient,
+              const Array<double, 2>& to_yhat) {
+    const Rows& rows = component.rows;
+    const Index size = self.status.lines, n = self.columns, outputs = gradient.extent(1);
+    expect(self.detailed, "vjp: the final dictionaries were not asked for");
+    expect(rows.columns() == n && z.extent(0) == size && z.extent(1) == n && gradient.extent(0) == size && outputs <= n &&
+               to_yhat.extent(0) == size && to_yhat.extent(1) == outputs,
+           "vjp: arrays of the batch's size");
+    nb::gil_scoped_release unlock;
+    Room<double> own(size, n);
+    const Matrix<const double> given = gradient;
+    const Matrix<double> to = to_yhat;
+    for (Index s = 0; s < size; ++s) {
+        const auto rest = std::copy(given[s].begin(), given[s].end(), Matrix<double>(own)[s].begin());
+        std::fill(rest, rest + (n - outputs), 0.0);
+        std::fill(to[s].begin(), to[s].end(), 0.0);
+    }
+    pull_back_vertex(rows, self.coefficients(), self.dictionaries(), z, {own, to, {}, {}});
+}
+
 }  // namespace
 
 void bind_found(nb::module_& module) {
@@ -112,7 +132,9 @@ void bind_found(nb::module_& module) {
         .def("dictionaries", &dictionaries, nb::sig("def dictionaries(self) -> tuple[numpy.typing.NDArray, ...]"),
              "The arrays of a `Detail`.")
         .def("vjp", &vjp, nb::arg("component"), nb::arg("z"), nb::arg("gradient"), nb::arg("to_yhat"),
-             nb::arg("to_bound"), nb::arg("to_varying"), "As `vjp_vertex`, from its own dictionaries.");
+             nb::arg("to_bound"), nb::arg("to_varying"), "As `vjp_vertex`, from its own dictionaries.")
+        .def("vjp_yhat", &vjp_yhat, nb::arg("component"), nb::arg("z"), nb::arg("gradient"), nb::arg("to_yhat"),
+             "The gradient with respect to the predictions alone, written over `to_yhat`; `gradient` is that of the outputs.");
     // Two names, for calls of a function that has several signatures take longer.
     define_find(module, "find_nearest", &find_nearest<Search>,
                 nb::sig("def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, "

@@ -100,25 +100,30 @@ typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::look() {
 // A node whose whole-number columns are whole but for rounding: solved once more with these fixed. If that costs
 // something, or anything else does not hold then, they are split after all.
 template <class AnyNode>
-typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::make_whole(double bound) requires MayBeWhole<AnyNode> {
-    const Index column = node_.unfixed();
-    if (column < 0) return Finding::trouble;
-    const double near = std::nearbyint(node_.point()[column]);
-    const double split = near > node_.units.lower[column] ? near - 0.5 : near + 0.5;
-    const Index decided = assignment_.decided();
-    node_.keep_aside();
-    node_.fix_whole();
-    if (node_.solve(cutoff() - owed_) == Outcome::optimal) {
-        node_.read_point(true);
-        bool forced = false;
-        if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() + owed_ <= bound + same_)
-            return Finding::closed;
+typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::make_whole([[maybe_unused]] double bound) {
+    // Not `requires`: clang before version 16 instantiates what that excludes.
+    if constexpr (MayBeWhole<AnyNode>) {
+        const Index column = node_.unfixed();
+        if (column < 0) return Finding::trouble;
+        const double near = std::nearbyint(node_.point()[column]);
+        const double split = near > node_.units.lower[column] ? near - 0.5 : near + 0.5;
+        const Index decided = assignment_.decided();
+        node_.keep_aside();
+        node_.fix_whole();
+        if (node_.solve(cutoff() - owed_) == Outcome::optimal) {
+            node_.read_point(true);
+            bool forced = false;
+            if (look_at_clauses(forced) && !forced && branching_.empty() && keep() && node_.value() + owed_ <= bound + same_)
+                return Finding::closed;
+        }
+        assignment_.back_to(decided);
+        node_.take_back();
+        column_ = column;
+        split_ = split;
+        return Finding::branch;
+    } else {
+        return Finding::leaf;
     }
-    assignment_.back_to(decided);
-    node_.take_back();
-    column_ = column;
-    split_ = split;
-    return Finding::branch;
 }
 
 // Lists the broken clauses; one with a single literal left has that chosen. False on contradiction.

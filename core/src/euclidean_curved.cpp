@@ -123,8 +123,11 @@ Outcome EuclideanNode::minimise_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * q.n;
     bool cut = false;
     for (Index round = 0; round < rounds; ++round) {
-        Outcome outcome = q.minimise(std::min(cutoff, farthest_));
+        const double least = std::min(cutoff, farthest_);
+        Outcome outcome = q.minimise(least);
         if (outcome == Outcome::infeasible && !contradicts()) return Outcome::trouble;
+        // Steps between cuts that are nearly parallel leave rows behind: what is missed there counts so many times.
+        if (outcome == Outcome::cutoff && !(q.bound_value() + q.missed() >= least * (1.0 - kSameDistance))) return Outcome::trouble;
         if (outcome == Outcome::cutoff && q.bound_value() >= farthest_) outcome = Outcome::infeasible;
         if (outcome != Outcome::optimal) return outcome;
         units.read_point(q);

@@ -37,9 +37,11 @@ Verdict Nearest::settle(const Effort&) {
             case Finding::trouble:
                 return Verdict::trouble;
             case Finding::leaf:
-                // Judged at a point that no earlier step has worn.
+                // Judged at a point that no earlier step has worn: clauses that held by themselves, too.
                 if (node_.curved ? node_.verify_curved() : node_.refactor() && node_.verify()) {
-                    if (distance_of_node() + owed_ < cutoff_) keep();
+                    if (!(distance_of_node() + owed_ < cutoff_)) return Verdict::closed;
+                    if (!node_.curved && !still_holds()) continue;
+                    keep();
                     return Verdict::closed;
                 }
                 if (attempt > 0) node_.reset();
@@ -105,6 +107,14 @@ Nearest::Finding Nearest::look_at_clauses_by(RowHolds row_holds, bool& forced) {
     }
     if (!branching_.empty()) return Finding::clause;
     return whole() ? Finding::leaf : Finding::column;
+}
+
+// Whether every clause still has a literal that holds, or one that was chosen.
+bool Nearest::still_holds() {
+    const auto row_holds = [this](Index i) { return node_.sample.holds(i, node_.value.data()); };
+    for (const Slot c : assignment_.applying())
+        if (assignment_.guard_chosen(c) && !assignment_.stands(c, row_holds).satisfied) return false;
+    return true;
 }
 
 // What each broken clause costs at least, and which is best to branch on.

@@ -165,11 +165,26 @@ void Quadratic::fix_column(Kind kind, Index j) {
     factored_ = 0;
 }
 
+double Quadratic::active_excess(Index k) const {
+    const Vector<const double> row = active_row(k);
+    double total = -right_[k];
+    for (Index j = 0; j < n; ++j) total += row[j] * x[j];
+    return total;
+}
+
+double Quadratic::missed() const {
+    double total = 0.0;
+    for (Index k = 0; k < active_count; ++k) total += multiplier[k] * active_excess(k);
+    return total;
+}
+
 // What could be done for a violated constraint all the same: by columns, each within its bounds, as its normal leaves the
-// plane of the active ones by a little, and by the active ones, each giving way by what it is forgiven.
+// plane of the active ones by a little, and by the active ones, each giving way by what it is forgiven and by what steps
+// have left of it.
 double Quadratic::reach_of_rest() const {
     double total = 0.0;
-    for (Index i = 0; i < active_count; ++i) total += std::abs(rate_[i]) * forgiven[row_of(active[i])];
+    for (Index i = 0; i < active_count; ++i)
+        total += std::abs(rate_[i]) * (forgiven[row_of(active[i])] + std::abs(active_excess(i)));
     for (Index j = 0; j < n; ++j) {
         if (state[j] != Column::free) continue;
         const double room = slope_rate_[j] > 0.0 ? x[j] - lower[j] : upper[j] - x[j];

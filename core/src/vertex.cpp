@@ -117,9 +117,10 @@ private:
 
     void charge_row(Index s, Index i, double rate) {
         read_row(s, i);
-        to_.bound(s, i) += rate;
         for (Index j = 0; j < n_; ++j)
             if (state(s, j) != ColumnState::determined) to_.gradient(s, j) -= rate * row_[j];
+        if (to_.bound.lines == 0) return;
+        to_.bound(s, i) += rate;
         if (rows_.place[i] < 0) return;
         const Matrix<double> coefficients = to_.varying[s];
         for (Index j = 0; j < n_; ++j) coefficients(rows_.place[i], j) -= rate * z_(s, j);
@@ -130,6 +131,8 @@ private:
         const ColumnState at = state(s, j);
         if (at == ColumnState::follows && j < to_.yhat.width) {
             to_.yhat(s, j) = gradient;
+        } else if (to_.bound.lines == 0) {
+            return;
         } else if (at == ColumnState::at_lower || at == ColumnState::at_upper) {
             const Index i = dictionaries_.column_source(s, j);
             if (i < 0) return;

@@ -131,6 +131,11 @@ class Found:
     def vjp(self, component: Component, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
         """As `vjp_vertex`, from its own dictionaries."""
 
+    def vjp_yhat(self, component: Component, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray) -> None:
+        """
+        The gradient with respect to the predictions alone, written over `to_yhat`; `gradient` is that of the outputs.
+        """
+
 def find_nearest(tape: Tape, search: Search, x: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, time_limit: float, threads: int, chosen: bool, detailed: bool, z: numpy.typing.NDArray, patience: float = ...) -> Found | None:
     """
     Evaluates rules that are one component and projects a batch, writing the points; None where a number of the rules is not finite.

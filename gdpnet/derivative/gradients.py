@@ -324,6 +324,13 @@ class Derivative:
             self._warn_of_identity(identity)
         return found
 
+    def vjp_yhat(self, gradient: Array) -> Array:
+        """That of the predictions alone, (B, d)."""
+        backward = self.backward
+        if backward.complete and self.answer.ordinary:
+            return backward.vjp_yhat(gradient)
+        return self.vjp(gradient).yhat
+
     def _warn_of_identity(self, identity: Array) -> None:
         told = self.request.rules.cache[_told_of_identity]
         if not told:

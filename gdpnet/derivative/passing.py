@@ -27,9 +27,13 @@ class Identity(Linearisation):
 
     def vjp(self, gradient: Array) -> Gradients:
         """The gradient, or what of it leads inwards."""
-        if self._beyond is not None:
-            gradient = np.where(self._beyond * gradient < 0.0, 0.0, gradient)
-        return Gradients.passing(self._rules, gradient)
+        return Gradients.passing(self._rules, self.vjp_yhat(gradient))
+
+    def vjp_yhat(self, gradient: Array) -> Array:
+        """The same, of the predictions alone."""
+        if self._beyond is None:
+            return gradient.copy()
+        return np.where(self._beyond * gradient < 0.0, 0.0, gradient)
 
     def decided(self, gradient: Array) -> Linearisation:
         """The same with the signs of another gradient."""
@@ -70,6 +74,11 @@ class WeightedSum(Linearisation):
         """The weighted mean."""
         pairs = zip(self._first.vjp(gradient), self._second.vjp(gradient), strict=True)
         return Gradients(*(self._mean(a, b) for a, b in pairs))
+
+    def vjp_yhat(self, gradient: Array) -> Array:
+        """The same, of the predictions alone."""
+        first, second = self._first.vjp_yhat(gradient), self._second.vjp_yhat(gradient)
+        return np.asarray(self._mean(first, second))
 
     def _mean(self, first: Any, second: Any) -> Any:
         """The weighted mean; what is None is 0."""

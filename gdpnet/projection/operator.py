@@ -75,19 +75,34 @@ class _Project(torch.autograd.Function):
         return _Project.apply(*folded, node), 0
 
 
+class _Train(torch.autograd.Function):
+    """As `_Project`, for the graph of a training step: torch calls one function less."""
+
+    @staticmethod
+    def forward(ctx: Any, yhat: Tensor, x: Tensor | None, node: OperatorNode) -> Tensor:
+        ctx.yhat, ctx.x, ctx.node = yhat, x, node
+        if x is not None and x.requires_grad:
+            ctx.save_for_backward(x)
+        return node.outputs(yhat, x)
+
+    backward = staticmethod(_Project.backward)
+
+
 def _backward(
     gradient: Tensor, x: Tensor | None, node: OperatorNode, dtype: torch.dtype | None
 ) -> tuple[Tensor | None, ...]:
     """The backward pass of training; `dtype` is that of the prediction where it gets a gradient."""
     started = time.perf_counter()
-    incoming = flat_array(gradient)
-    found = node.backward.vjp(incoming)
+    incoming, backward = flat_array(gradient), node.backward
     to_yhat = to_x = None
+    if x is None:
+        own = backward.vjp_yhat(incoming)
+    else:
+        found = backward.vjp(incoming)
+        own, to_x = found.yhat, through_rows(node.rules, x, gradient.shape[:-1], found)
     if dtype is not None:
-        to_yhat = shaped(found.yhat, gradient, dtype)
-        node.backward.warn_of_zeros(incoming, found.yhat)
-    if x is not None:
-        to_x = through_rows(node.rules, x, gradient.shape[:-1], found)
+        to_yhat = shaped(own, gradient, dtype)
+        backward.warn_of_zeros(incoming, own)
     spent = time.perf_counter() - started
     node.seconds["backward"] = node.seconds.get("backward", 0.0) + spent
     return to_yhat, to_x, None
@@ -198,7 +213,8 @@ def attach(node: OperatorNode, yhat: Any, x: Any) -> Tensor:
     tensor = x if isinstance(x, Tensor) else None
     if not isinstance(yhat, Tensor):  # only the inputs carry a gradient
         yhat = torch.empty(0)
-    y: Tensor = _apply(yhat, tensor, node)
+    forwards = forward_ad._current_level >= 0  # which only `_Project` knows
+    y: Tensor = (_apply if forwards else _train)(yhat, tensor, node)
     return y
 
 
@@ -240,6 +256,7 @@ def has_tangent(*tensors: Any) -> bool:
 # `Function.apply` binds the arguments to the signature of `forward` before it hands them on to
 # this, and that takes longer than everything else here. Its other work is for torch.func alone.
 _apply = super(torch.autograd.Function, _Project).apply
+_train = super(torch.autograd.Function, _Train).apply
 
 
 # ---- batches of torch.func ------------------------------------------------------------------

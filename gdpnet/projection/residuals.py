@@ -101,7 +101,7 @@ class ReturnedCheck:
         enforced = self.enforced(assignment)
         beyond = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
         beyond = np.where(enforced, beyond, 0.0)
-        scale = self.instance.take(samples).scale(self.rules.table)
+        scale = self.scale(samples)
         scaled = beyond / scale
         y = z[:, :d]
         outside = np.maximum(self.lower - y, y - self.upper)
@@ -202,6 +202,10 @@ class ReturnedCheck:
             if row in varying:
                 matrix[:, k] = self.instance.varying[samples, varying.index(row)]
         return matrix
+
+    def scale(self, samples: Array) -> Array:
+        """What tolerances of rows are relative to, (B, m)."""
+        return self.instance.take(samples).scale(self.rules.table)
 
     def enforced(self, assignment: Array) -> Array:
         """Rows that must hold at points with these truth values, (B, m) bool."""

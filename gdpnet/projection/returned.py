@@ -3,16 +3,8 @@
 A point on the boundary of a row, rounded to the caller's type, may lie beyond it: a hair beyond it
 with numbers around 1, far beyond it with pressures of 2e5 in float32 or predictions of 1e16. So
 where rounding can matter the rows are looked at once more with the numbers that are returned.
-Where one is broken the sample is projected again with the rows that were broken tightened by what
-they were broken, and half a unit in the last place of their terms,
-
-    eps / 2 (|b| + sum |a_j y_j|),
-
-until the rounded point holds. The distance grows by at most the sum of the tight rows' multipliers
-times these margins, unless the nearest set has no inside at all (`c <= 0.4` and `c >= 0.4`, and no
-number of the caller's type is 0.4): then the nearest set that has one is taken. Rows of whole
-numbers need no margin, and equalities leave no room for one: their columns are rounded to a grid so
-coarse that sums are exact, all but one, which is computed from the others.
+Where one is broken the sample is projected again with rows tightened (`tightening.py`), until the
+rounded point holds.
 
 With strict=True rows hold with tolerance 0 (equalities within a few units in the last place), else
 within the tolerance of the type.
@@ -28,15 +20,14 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.slopes import steepest
 from gdpnet.projection.residuals import ReturnedCheck
+from gdpnet.projection.tightening import enforce
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Request, Settings
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.exact.options import LOST
 from gdpnet.solve.status import Status
 
 _DROWNING = 1e12  # predictions beside which rows are forgiven so much that none may hold
-_ROUNDS = 8
 
 
 def hold_strictly(request: Request, answer: Answer) -> Answer:
@@ -53,7 +44,7 @@ def hold_strictly(request: Request, answer: Answer) -> Answer:
     proved = (answer.status == Status.SATISFIED) | (answer.status == Status.PROJECTED)
     samples = np.flatnonzero(proved & answer.finished_by("exact"))
     check = _check_of(request, found, strict=True)
-    answer, held, _ = _enforce(request, answer, found, samples, check)
+    answer, held, _ = enforce(request, answer, found, samples, check)
     strict[held] = True
     return answer.noting(strict=strict)
 
@@ -83,7 +74,7 @@ def hold_rounded(request: Request, answer: Answer) -> Answer:
         finished = answer.finished_by("exact")[samples]
         check = _check_of(request, found)
         own = samples[finished]
-        answer, _, broken[own] = _enforce(request, answer, found, own, check)
+        answer, _, broken[own] = enforce(request, answer, found, own, check)
         # Beside predictions that drown rows in rounding, which disjuncts hold was forgiven as well.
         lost = own[(np.abs(yhat[own]).max(1) > _DROWNING) & (broken[own] == 0.0)]
         if len(lost):
@@ -200,55 +191,3 @@ def _least_size(lower: Array, upper: Array) -> Array:
     """The smaller of a column's finite bounds in size."""
     low, high = np.abs(lower), np.abs(upper)
     return np.where(np.isfinite(np.minimum(low, high)), np.minimum(low, high), 1.0)
-
-
-def _enforce(
-    request: Request,
-    answer: Answer,
-    found: ExactLinearisation,
-    rest: Array,
-    check: ReturnedCheck,
-) -> tuple[Answer, Array, Array]:
-    """Make some answers of the exact engine hold on the numbers that are returned.
-
-    Returns:
-        The answer, the samples that hold, and by how much the others are broken, (len(rest),).
-    """
-    yhat = request.yhat
-    d = yhat.shape[1]
-    answer = answer.replace(y=answer.y.copy())
-    z, assignment = found.solved.z[rest].copy(), answer.assignment[rest]
-    z[:, :d] = answer.y[rest]
-    value = answer.value[rest]
-    # What passed within a tolerance was never solved: that comes before any margin.
-    passed = (answer.status[rest] == Status.SATISFIED)[:, None]
-    margin = np.zeros((len(rest), len(request.rules.data.rows)))
-    broken, place = np.zeros(len(rest)), np.arange(len(rest))
-    held: list[Array] = []
-    search = found.search._replace(tolerance=0.0, lost=LOST)
-    for round_ in range(_ROUNDS + 1):
-        inside, residuals = check.mended(rest, check.rounded(z), assignment)
-        holds = residuals.holds
-        good = rest[holds]
-        answer.y[good] = inside[holds, :d]
-        answer.assignment[good] = assignment[holds]
-        answer.value[good] = value[holds]
-        moved = (inside[holds, :d] != yhat[good]).any(1)
-        settled = answer.status[good] != Status.LIMIT
-        answer.status[good[moved & settled]] = Status.PROJECTED
-        held.append(good)
-        if round_ == 0:  # what stays if nothing better is found
-            broken = residuals.size
-            answer.y[rest] = inside[:, :d]
-        broken[place[holds]] = 0.0
-        rest, place, passed = rest[~holds], place[~holds], passed[~holds]
-        margin = margin[~holds] + np.where(passed & (round_ == 0), 0.0, residuals.margin[~holds])
-        if not len(rest) or round_ == _ROUNDS:
-            break
-        instance = found.instance.take(rest)
-        tightened = instance._replace(bound=instance.bound - margin)
-        solved = found.engine.project(tightened, yhat[rest], search)
-        some = (solved.status == core.SOLVED) | (solved.status == core.ACCEPTED_AS_IS)
-        rest, place, margin, passed = rest[some], place[some], margin[some], passed[some]
-        z, assignment, value = solved.z[some], solved.assignment[some], solved.distance[some]
-    return answer, np.concatenate(held), broken

@@ -166,6 +166,10 @@ class Linearisation(ABC):
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
 
+    def vjp_yhat(self, gradient: Array) -> Array:
+        """That of the predictions alone, (B, d), in memory of its own: what training asks for."""
+        return self.vjp(gradient).yhat
+
     def decided(self, gradient: Array) -> Linearisation:
         """The same as a linear function, where it is none: what signs decide, these have decided.
 

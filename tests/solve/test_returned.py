@@ -13,6 +13,7 @@ from pyomo.gdp import Disjunction
 import gdpnet
 from gdpnet import Status
 from tests.fuzz.judge import case_of
+from tests.fuzz.oracle import Problem, Sample
 
 DOUBLE = torch.float64
 
@@ -225,5 +226,43 @@ def test_rules_that_a_prediction_drowns_are_not_said_to_hold() -> None:
     for strict in (False, True):
         p = gdpnet.project(case.rules, case.yhat, case.x, strict=strict)
         claimed = (p.status == Status.PROJECTED) | (p.status == Status.SATISFIED)
-        assert claimed.tolist() == [False, False, True, True]
+        assert claimed.tolist() == [True, False, True, True]
         assert case.rules.satisfied(p.y[claimed], tol=1e-9).all()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_rules_are_judged_at_the_point_that_is_kept(strict: bool) -> None:
+    """Steps beside 5e16 had lost the digits in which the second rule is broken."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3))
+    y = m.y
+    m.r = Disjunction(
+        expr=[
+            [-2 * y[0] + 2 * y[1] - 3 * y[2] <= 3, 2 * y[0] - 3 * y[1] + 3 * y[2] <= 1],
+            [3 * y[0] + y[1] - 3 * y[2] == -1, -2 * y[0] + 3 * y[2] >= 8],
+        ]
+    )
+    m.q = Disjunction(expr=[[y[0] + 2 * y[1] - y[2] <= -2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    yhat = torch.tensor([[1.793002593093084, -4.8149e16, -5.6360e16]], dtype=DOUBLE)
+    p = gdpnet.project(rules, yhat, strict=strict)
+    assert names(p) == ["PROJECTED"]
+    assert rules.satisfied(p.y, tol=1e-9).all()
+    assert not strict or bool(p.info.strict)
+    # The vertex of all three rows: y1 >= -4 follows from the first two.
+    assert p.y[0].tolist() == pytest.approx([1.4, -4.0, -4.6], abs=1e-12)
+
+
+# ---- strict --------------------------------------------------------------------------------
+
+
+def test_margins_of_one_disjunct_do_not_push_another() -> None:
+    """Disjuncts that hold within a tolerance only asked for margins that the next one kept."""
+    case = case_of("parallel", 60007)
+    p = gdpnet.project(case.rules, case.yhat, strict=True)
+    strict = p.info.strict
+    assert strict.tolist() == [True, True, True, False]
+    problem = Problem.of(case.rules, None)
+    for yhat, own in zip(case.yhat[strict], p.distance[strict].tolist(), strict=True):
+        nearest = Sample(problem, yhat.tolist(), [1.0, 1.0]).nearest
+        assert own == pytest.approx(float(nearest), rel=1e-9)

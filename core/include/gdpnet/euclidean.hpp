@@ -57,7 +57,7 @@ private:
     Finding look();
     bool look_at_clauses(bool& forced);
     Gain literal_gain(Index literal, double enough) const;
-    Finding make_whole(double bound) requires MayBeWhole<AnyNode>;
+    Finding make_whole(double bound);
     bool keep();
 
     double cutoff() const { return value + same_; }

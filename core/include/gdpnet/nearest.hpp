@@ -47,6 +47,7 @@ private:
     template <class RowHolds>
     Finding look_at_clauses_by(RowHolds row_holds, bool& forced);
     double distance_of_node() const { return node_.curved ? node_.distance_of_point() : node_.distance(); }
+    bool still_holds();
     Finding look_ahead(bool& forced);
     Gain literal_gain(Index literal);
     bool whole() const;

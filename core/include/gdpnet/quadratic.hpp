@@ -80,6 +80,10 @@ public:
     // and norm of the kinked columns (what the centres of the others add is left to the caller).
     double bound_value() const;
 
+    // What the Lagrangian is above `bound_value`: multipliers times what x leaves of the active rows. Rounding, unless
+    // those are nearly dependent.
+    double missed() const;
+
     // The largest rate by which a centre holds a column without cost back.
     double pull() const;
 
@@ -171,6 +175,7 @@ private:
     void let_go(Index who);
     Violation most_violated() const;
     void fix_column(Kind kind, Index j);
+    double active_excess(Index k) const;
     double reach_of_rest() const;
     Outcome bring_in(Violation violation);
     double size_of_terms(Index i) const;

@@ -17,7 +17,8 @@
 
 namespace gdpnet {
 
-// Gradients of a loss, added to what is there (yhat: written where a column follows it).
+// Gradients of a loss, added to what is there (yhat: written where a column follows it). Those of rows are left out where
+// there is no room for them.
 struct Pullback {
     Matrix<double> gradient;  // (B, n): with respect to z, overwritten
     Matrix<double> yhat;      // (B, outputs)

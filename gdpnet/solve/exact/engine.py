@@ -216,6 +216,12 @@ class ExactEngine:
         found.vjp(self.components[0].native, z, own, *to[:3])
         return to
 
+    def vjp_yhat(self, found: core.Found, z: Array, gradient: Array) -> Array:
+        """As `vjp`, of the predictions alone, (B, d)."""
+        to = np.empty(gradient.shape)
+        found.vjp_yhat(self.components[0].native, z, gradient, to)
+        return to
+
     def project(
         self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
     ) -> Solved:

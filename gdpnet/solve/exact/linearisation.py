@@ -101,6 +101,13 @@ class ExactLinearisation(Linearisation):
             self.others.replace(found, gradient)
         return found
 
+    def vjp_yhat(self, gradient: Array) -> Array:
+        """That of the predictions alone, (B, d)."""
+        found = self.found
+        if found is not None and found[0].detailed and self.others is None:
+            return self.engine.vjp_yhat(*found, gradient)
+        return super().vjp_yhat(gradient)
+
     def tight(self, rules: Rules, answer: Answer) -> tuple[Array, Array]:
         """Tight rows and their multipliers, each (B, 2 n); -1 and 0 where there are fewer.
 
