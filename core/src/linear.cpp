@@ -2,6 +2,7 @@
 #include "gdpnet/linear.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gdpnet {
 
@@ -47,7 +48,11 @@ Linear::Linear(Sample& sample)
       polish_(sample.rows),
       bent_(sample.rows) {
     if (!curved) return;
-    for (auto* values : {&point_, &last_, &tangent_}) values->resize(std::size_t(n));
+    for (auto* values : {&point_, &last_, &tangent_, &reach_}) values->resize(std::size_t(n));
+    touching_.reserve(std::size_t(sample.rows.curves.count()));
+    every_.resize(std::size_t(n));
+    std::iota(every_.begin(), every_.end(), Index(0));
+    spread_ = Table<double>(n, n);
     push_.resize(std::size_t(n * sample.rows.curves.count()));
     presses_.assign(std::size_t(sample.rows.curves.count()), 0);
     pinned_.assign(std::size_t(n), 0);

@@ -78,6 +78,7 @@ bool Linear::add_cuts(bool tight) {
 Outcome Linear::solve_curved(double cutoff) {
     const Index rounds = kCutRounds + kCutRoundsOfColumn * n;
     bool cut = false;
+    Index ask = kTouchRounds;  // when it is asked whether rows touch
     for (Index round = 0; round < rounds; ++round) {
         const Outcome outcome = solve_linear(cutoff);
         if (outcome != Outcome::optimal) return outcome;
@@ -89,6 +90,12 @@ Outcome Linear::solve_curved(double cutoff) {
         if ((cut = add_cuts(false))) continue;
         if (curved_rows_hold(kFineCut)) return Outcome::optimal;
         if (polish()) return distance_of_point() >= cutoff ? Outcome::cutoff : Outcome::optimal;
+        if (round >= ask) {
+            ask *= 2;
+            const Touch found = touch();
+            if (found == Touch::nowhere) return Outcome::infeasible;
+            if (found == Touch::point) return solve_at_touch(cutoff);
+        }
         if (!(cut = add_cuts(true))) break;
     }
     return curved_rows_hold(1.0) ? Outcome::optimal : Outcome::trouble;
@@ -134,17 +141,14 @@ void Linear::list_active() {
     for (Index p = 0; p < n; ++p) {
         const Index code = nonbasic[p] - n;
         if (code < 0) continue;
-        const Sample::Row& row = sample.row[row_of(code)];
-        const double sign = code < m ? 1.0 : -1.0;
         if (code < m && cuts_.is_cut(code)) {
+            const Sample::Row& row = sample.row[code];
             double* push = push_.data() + cuts_.owner(code) * n;
             const double price = std::max(reduced[p], 1e-12);
             for (Slot e = row.first; e < row.last; ++e) push[sample.entry[e].column] += price * sample.entry[e].coefficient;
             continue;
         }
-        const Vector<double> line = polish_.add_row(sign * row.rhs);
-        std::fill(line.begin(), line.end(), 0.0);
-        for (Slot e = row.first; e < row.last; ++e) line[sample.entry[e].column] += sign * sample.entry[e].coefficient;
+        write_active(code);
         active_codes_.push_back(Slot(code));
     }
     for (Index c : bent_) {
@@ -158,6 +162,15 @@ void Linear::list_active() {
         }
         polish_.add_curved(c, square > 0.0 ? std::max(both / square, 0.0) : 0.0);
     }
+}
+
+// Makes a row one of the equations.
+void Linear::write_active(Index code) {
+    const Sample::Row& row = sample.row[row_of(code)];
+    const double sign = code < m ? 1.0 : -1.0;
+    const Vector<double> line = polish_.add_row(sign * row.rhs);
+    std::fill(line.begin(), line.end(), 0.0);
+    for (Slot e = row.first; e < row.last; ++e) line[sample.entry[e].column] += sign * sample.entry[e].coefficient;
 }
 
 // Holds free columns that have crossed a breakpoint there. False where none has.

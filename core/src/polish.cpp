@@ -19,12 +19,14 @@ Polish::Polish(const Rows& rows) {
     place_.assign(rows.curves.row.size(), 0);
     multiplier_.assign(lines, 0.0);
     factor_.assign(lines, 0.0);
-    matrix_ = Table<double>(lines + n, lines + n + 1);
-    solution_.assign(lines + n, 0.0);
+    matrix_ = Table<double>(lines + n + 1, lines + n + 2);
+    solution_.assign(lines + n + 1, 0.0);
 }
 
 void Polish::clear() {
     free_count_ = row_count_ = line_count_ = 0;
+    level = false;
+    height_ = 0.0;
     std::fill(position_.begin(), position_.end(), Index(-1));
 }
 
@@ -80,7 +82,7 @@ bool Polish::solve(Index size) {
 
 // One step from x. The right side stands in the last column.
 bool Polish::step(const Sample& sample, CurvedRows& curved) {
-    const Index f = free_count_, size = f + line_count_;
+    const Index f = free_count_, last = f + line_count_, size = last + (level ? 1 : 0);
     for (Index i = 0; i < size; ++i) std::fill_n(&matrix_(i, 0), size + 1, 0.0);
     const Matrix<double> matrix = matrix_;
     for (Index k = 0; k < line_count_ - row_count_; ++k)
@@ -94,7 +96,7 @@ bool Polish::step(const Sample& sample, CurvedRows& curved) {
     }
     for (Index k = 0; k < line_count_; ++k) {
         const Vector<double> line = lines_[k];
-        double largest = 0.0;
+        double largest = level && k >= row_count_ ? 1.0 : 0.0;  // a level row also has s
         for (Index i = 0; i < f; ++i) largest = std::max(largest, std::abs(line[free_[i]]));
         if (!(largest > 0.0)) return false;
         const double factor = 1.0 / largest;
@@ -107,8 +109,10 @@ bool Polish::step(const Sample& sample, CurvedRows& curved) {
             rest = -value_[k - row_count_];
         }
         matrix_(f + k, size) = rest * factor;
+        if (level && k >= row_count_) matrix_(f + k, last) = matrix_(last, f + k) = -factor;
         factor_[k] = factor;
     }
+    if (level) matrix_(last, size) = -1.0;
     return solve(size);
 }
 
@@ -125,6 +129,7 @@ bool Polish::run(const Sample& sample, CurvedRows& curved) {
         }
         if (!(move < kFarthestStep * size)) return false;
         for (Index k = 0; k < line_count_; ++k) multiplier_[k] = solution_[free_count_ + k] * factor_[k];
+        if (level) height_ = solution_[free_count_ + line_count_];
         std::copy(x.begin(), x.end(), start_.begin());
         double share = 1.0;
         while (true) {  // a step must not leave the domain
@@ -141,15 +146,15 @@ bool Polish::run(const Sample& sample, CurvedRows& curved) {
     return false;
 }
 
-// Whether the curved rows are 0 but for rounding.
+// Whether the curved rows are what they are to be, but for rounding.
 bool Polish::settled() {
     for (Index k = 0; k < line_count_ - row_count_; ++k) {
         const Vector<double> line = lines_[row_count_ + k];
-        double terms = 0.0;
+        double terms = level ? 1.0 : 0.0;
         for (Index i = 0; i < free_count_; ++i) terms = std::max(terms, std::abs(line[free_[i]]));
         double size = 1.0;
         for (std::size_t j = 0; j < x.size(); ++j) size = std::max(size, std::abs(x[j]));
-        if (!(std::abs(value_[k]) <= kNewtonResidual * terms * size)) return false;
+        if (!(std::abs(value_[k] - height_) <= kNewtonResidual * terms * size)) return false;
     }
     return true;
 }

@@ -201,6 +201,43 @@ TEST("a disc that a row cuts, a cone at its apex, a point, and sets that touch")
     CHECK_NEAR(project<Search>(touching, {0.0, 1.0}).z[1], 0.0, 1e-6);
 }
 
+TEST("what touches in one point is that point in l1, however many columns there are") {
+    for (const Index n : {2, 8, 20, 30}) {
+        const Row none(std::size_t(n), 0.0);
+        Row yhat, axis;
+        std::vector<Row> one(std::size_t(n), none);
+        for (Index j = 0; j < n; ++j) {
+            yhat.push_back(std::sin(1.0 + 2.0 * double(j)));
+            axis.push_back((j % 3 == 0 ? -1.0 : 1.0) / std::sqrt(double(n)));
+            one[j][j] = 1.0;
+        }
+        const auto along = [&](const Row& direction, double way) {
+            Row point = direction;
+            for (double& value : point) value *= way;
+            return point;
+        };
+        // A ball of radius 1 that the origin lies on, and another thing that does, or begins `gap` farther.
+        const auto found = [&](int kind, double gap) {
+            CurvedModel model(n, -9.0, 9.0);
+            const Row& direction = kind == 3 ? one[0] : axis;
+            const Index ball = model.add_curved(Shape::squares, one, along(direction, -1.0), none, 1.0);
+            Index other;
+            if (kind == 0) other = model.add_curved(Shape::squares, one, along(direction, 0.7 + gap), none, 0.7 * 0.7);
+            if (kind == 1) other = model.add_curved(Shape::norm, one, along(direction, 0.7 + gap), none, 0.7);
+            if (kind >= 2) other = model.add_row(along(direction, -1.0), -gap);  // a row; a bound
+            model.add_rule({{ball, other}});
+            return project<Search>(model, yhat);
+        };
+        for (int kind = 0; kind < 4; ++kind) {
+            const Found touching = found(kind, 0.0);
+            CHECK(touching.status == Status::solved);
+            // Few columns are left to cuts, whose 1e-13 of a ball's height is the root of that across.
+            for (double value : touching.z) CHECK_NEAR(value, 0.0, n < 20 ? 1e-6 : 1e-12);
+            CHECK(found(kind, 1e-6).status == Status::no_solution);
+        }
+    }
+}
+
 TEST("sets that are apart have no solution") {
     CurvedModel model(2, -6.0, 6.0);
     model.add_rule({{model.add_curved(Shape::squares, kPlane, {-2.0, 0.0}, {0.0, 0.0}, 1.0),

@@ -57,7 +57,7 @@ class KeptProgram:
         """
         self._solver.update(q=cost, A=entries, b=right, P=square[square != 0.0])
         found = _read(self._solver.solve())
-        if found.outcome in (Outcome.OPTIMAL, Outcome.INFEASIBLE):
+        if found.known:
             return found
         # Once more, scaled by its own numbers.
         return _read(self._new(CLARABEL_CAREFUL, entries, right, cost, square).solve())

@@ -83,6 +83,11 @@ class ConicSolution:
     slack: Array | None = None
     dual: Array | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether a point was found, or that there is none."""
+        return self.outcome in (Outcome.OPTIMAL, Outcome.INFEASIBLE)
+
 
 def part_of_no_cone(rows: int, cones: Sequence[Cone]) -> Array:
     """Rows that are linear, bool `rows`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
@@ -474,3 +475,26 @@ def test_the_oracle_agrees_where_the_cnf_is_exact() -> None:
             assert float(p.distance[k]) ** 2 == pytest.approx(wanted, rel=1e-6, abs=1e-8)
             nearest += 1
     assert nearest >= 30
+
+
+@pytest.mark.parametrize(("seed", "sample"), [(142, 1), (255, 0), (296, 0)])
+def test_predictions_far_away_are_solved(seed: int, sample: int) -> None:
+    """Squares were lost beside predictions of 1e7 to 1e9, and these were UNSOLVED."""
+    from tests.fuzz.convex import convex_case
+
+    case = convex_case(np.random.default_rng([seed, zlib.crc32(b"convex")]), thin=0.0)
+    yhat, weights = case.yhat[sample : sample + 1], case.weights.tolist()
+    exact = gdpnet.project(case.rules, yhat, norm="l2", weights=weights)
+    p = gdpnet.project(case.rules, yhat, norm="l2", weights=weights, relaxation="cnf")
+    assert int(p.status[0]) in (Status.RELAXED, Status.PROJECTED)
+    # Between the way to the box of the outputs and that to the rules.
+    d = yhat.shape[1]
+    outside = (yhat[0] - yhat[0].clamp(-4.0, 4.0)).numpy()
+    assert (case.lower[:d] == -4.0).all()
+    assert (case.upper[:d] == 4.0).all()
+    assert float(p.value[0]) >= ((case.weights * outside) ** 2).sum() * (1.0 - 1e-12)
+    assert float(p.value[0]) <= float(exact.value[0]) * (1.0 + 1e-12)
+    assert (p.y.abs() <= 4.0 + 1e-6).all()
+    # Beside the way there, what the relaxation leaves of the squares is nothing.
+    away = case.weights * (p.y - yhat)[0].numpy()
+    assert float(p.value[0]) == pytest.approx(away @ away, rel=1e-7)

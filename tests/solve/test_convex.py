@@ -109,6 +109,26 @@ def test_sets_that_touch_are_not_taken_for_empty(name: str, seed: int) -> None:
     assert judge_convex(name, seed).failures == []
 
 
+def test_balls_that_touch_in_many_dimensions_are_finished() -> None:
+    """Cuts come near in steps that shrink with the dimension: these were left open."""
+    pytest.importorskip("clarabel")
+    from tests.solve.convex_oracle import compare
+
+    for seed in (26, 156, 488, 1353, 1404, 1412, 1875, 1986):
+        assert compare(seed, "l1") == (core.SOLVED, None)
+    for seed in (299, 412, 461, 514, 672, 843, 1020, 1171):  # the point breaks other rules
+        assert compare(seed, "l1") == (core.NO_SOLUTION, None)
+
+
+def test_of_balls_that_touch_the_point_is_found_and_not_one_beside() -> None:
+    """A hair of room let 1e-6 of the distance slip."""
+    pytest.importorskip("clarabel")
+    from tests.solve.convex_oracle import compare
+
+    for seed in (926, 2098):
+        assert compare(seed, "l1") == (core.SOLVED, None)
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_sets_without_an_interior_are_finished(norm: str) -> None:
     """With a hair of room; these were LIMIT."""

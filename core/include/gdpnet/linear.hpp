@@ -194,6 +194,23 @@ private:
     bool pin_crossing();
     bool is_optimal();
     bool rows_hold(const double* z) const;
+    void write_active(Index code);
+
+    // ... and in linear_touch.cpp
+    enum class Touch {
+        unknown,
+        nowhere,  // the rows contradict each other
+        point,    // all their points are within `reach_` of that of `polish_`
+    };
+    Touch touch();
+    void list_touching();
+    double bound_multiplier(Index j);
+    bool drop_pulling();
+    double size_of_touching() const;
+    double unevenness();
+    bool find_reach();
+    bool invert_spread(double radius);
+    Outcome solve_at_touch(double cutoff);
 
     Leaving choose_leaving(bool bland) const;
     void slack_line(Index code);
@@ -234,6 +251,9 @@ private:
     Flags presses_;                      // by curved row: whether one of its cuts is tight
     std::vector<Slot> pinned_;           // (n,): 1 where Newton's method holds a basic column
     std::vector<Slot> active_codes_;     // codes of the rows it has
+    std::vector<Index> touching_, every_;  // curved rows that may touch, by place; (n,): 0, 1, ...
+    std::vector<double> reach_;          // (n,)
+    Table<double> spread_;               // (n, n)
 };
 
 }  // namespace gdpnet

@@ -7,6 +7,9 @@
 //
 // A step solves the linearised equations for a move and new multipliers at once. Columns are those of a program:
 // z = origin + unit x.
+//
+// With `level` the curved rows are asked to be equal, not 0: g(x) = s for an s that is as small as can be, and their
+// multipliers add up to 1.
 #pragma once
 
 #include <vector>
@@ -23,6 +26,7 @@ public:
     std::vector<double> x;                         // (n,): where it starts, and ends
     std::vector<double> curvature, centre, cost;   // (n,)
     std::vector<double> origin, unit;              // (n,)
+    bool level = false;
 
     // Forgets rows and free columns.
     void clear();
@@ -35,9 +39,13 @@ public:
     Index rows() const { return row_count_; }
     Index curved() const { return line_count_ - row_count_; }
     Index place(Index k) const { return place_[k]; }               // of the k-th curved row
+    Vector<double> row(Index k) { return lines_[k]; }
     Vector<double> gradient(Index k) { return lines_[row_count_ + k]; }  // of the k-th curved row, by column of x
     double row_multiplier(Index k) const { return multiplier_[k]; }
     double curved_multiplier(Index k) const { return multiplier_[row_count_ + k]; }
+
+    // What the curved rows are at the end, of a `level` run.
+    double height() const { return height_; }
 
     // False where it does not converge.
     bool run(const Sample& sample, CurvedRows& curved);
@@ -55,6 +63,7 @@ private:
     bool settled();
 
     Index free_count_ = 0, row_count_ = 0, line_count_ = 0;
+    double height_ = 0.0;                  // s
     std::vector<Index> free_, position_;   // (n,)
     Table<double> lines_;                  // (2 n + curved rows, n): gradients of rows, then of curved rows
     std::vector<double> right_;            // by row

@@ -72,6 +72,8 @@ constexpr double kApex = 1e-9;                 // of a norm, relative to the siz
 constexpr double kSamePolished = 1e-11;        // a point that steps of the program left where it was, relative
 constexpr double kThinRoom = 1e-13;            // that rows get where sets without an interior are in the way, relative:
                                                // what touches is then wider by its root, 3e-7
+constexpr Index kTouchRounds = 30;             // of cuts, after which it is asked whether rows touch in a point; doubled
+constexpr double kTouchDoubt = 5e-7;           // of the distance of such a point, relative
 constexpr double kLeastArgument = 1e-300;      // of functions that end at 0
 
 // ---- derivatives of points on a face

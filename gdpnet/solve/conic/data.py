@@ -74,6 +74,12 @@ class ConicData(NamedTuple):
         away = (self.yhat - self.start) * (self.yhat + self.start)
         return np.asarray(away[:, program.which] @ square)
 
+    def largest_squares(self, program: SparseProgram) -> Array:
+        """What `(y - c)^2` can be within the outputs' bounds, `batch x len(program.which)`."""
+        start = self.start[:, program.which]
+        low, high = program.lower[program.outputs], program.upper[program.outputs]
+        return np.maximum(start - low, high - start) ** 2
+
     def elsewhere(self, program: SparseProgram) -> Array:
         """What is minimised in outputs of no part, which stay at their bounds, `batch`."""
         away = np.abs(self.start - self.yhat) * self.weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from gdpnet.ir.rules import Rules
 from gdpnet.ir.steps import power_of_two
 from gdpnet.lp.clarabel import KeptProgram
 from gdpnet.lp.conic import ConicSolution, ConicStructure
+from gdpnet.lp.program import Outcome
 from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
@@ -20,6 +22,9 @@ from gdpnet.solve.conic.jacobian import ConicJacobian
 Array = np.ndarray
 
 _NUMBERS = 2_000_000  # entries of programs that are made together
+
+# Of the largest cost, that squares count for at least where Clarabel ended without a point.
+_SHARES = 1e-6, 1e-5, 1e-4, 1e-3
 
 
 def structure_of(program: RelaxationProgram) -> ConicStructure:
@@ -119,10 +124,38 @@ class WrittenCone:
             entries, right = self.form.matrices(*numbers)
             for s, scale in enumerate(unit[piece].tolist()):
                 given = entries[s], right[s], cost[s] * scale, self.square * scale
-                found.append(kept.solve(*given))
+                solution = kept.solve(*given)
+                if self.program.norm == "l2" and not solution.known:
+                    solution = self._far_away(kept, given, part.largest_squares(program)[s])
+                found.append(solution)
         with self._lock:
             self._idle.append(kept)
         return unit, found
+
+    def _far_away(
+        self, kept: KeptProgram, given: tuple[Array, Array, Array, Array], largest: Array
+    ) -> ConicSolution:
+        """Solve with squares that count for more.
+
+        Beside the way to a prediction far away they are lost in the solver's tolerances, and
+        nothing holds their columns. What is minimised rises by this, by no more than squares can be
+        within the outputs' bounds: less so much it is a lower bound on what it was.
+
+        Args:
+            kept: the program.
+            given: numbers of the sample, as `KeptProgram.solve` takes them.
+            largest: that the squares can be, `len(program.distances)`.
+        """
+        entries, right, cost, square = given
+        squares, solution = self.program.distances, ConicSolution(Outcome.FAILED)
+        for share in _SHARES if np.isfinite(largest).all() else ():
+            more = cost.copy()
+            more[squares] = np.maximum(cost[squares], share * np.abs(cost).max())
+            added = float((more - cost)[squares] @ largest)
+            solution = kept.solve(entries, right, more, square)
+            if solution.known:
+                return replace(solution, bound=solution.bound - added)
+        return solution
 
 
 class Programs:
