@@ -26,19 +26,19 @@ void bind_band(nb::module_& module) {
             [](band::Solver& self, Array<const bool, 2> active, Array<const double, 3> varying,
                Array<const double, 2> bound, Array<const double, 2> yhat, Array<const double, 1> weights,
                Array<const double, 2> nearest, Array<const Truth, 2> assignment, double eps, Index cap, Index threads,
-               bool chosen, double time_limit, Array<Truth, 1> status, Array<double, 2> y, Array<double, 1> value,
+               bool chosen, double time_limit, double patience, Array<Truth, 1> status, Array<double, 2> y, Array<double, 1> value,
                Array<Index, 1> products, Array<bool, 1> capped) {
                 band::Band found;
                 interruptible(time_limit, [&](Call& call) {
                     found = self.solve({varying, bound, yhat, weights, eps}, {active, nearest, assignment}, cap,
                                        {status, y, value, products, capped}, {threads, chosen}, call);
-                });
+                }, patience);
                 return found;
             },
             nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"), nb::arg("weights"),
             nb::arg("nearest"), nb::arg("assignment"), nb::arg("eps"), nb::arg("cap"), nb::arg("threads"),
-            nb::arg("chosen"), nb::arg("time_limit"), nb::arg("status"), nb::arg("y"), nb::arg("value"),
-            nb::arg("products"), nb::arg("capped"),
+            nb::arg("chosen"), nb::arg("time_limit"), nb::arg("patience"), nb::arg("status"), nb::arg("y"),
+            nb::arg("value"), nb::arg("products"), nb::arg("capped"),
             "Solves a batch: writes status and y, adds to value and products, sets capped. Returns the band.")
         .def(
             "vjp",

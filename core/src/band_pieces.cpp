@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gdpnet/tolerances.hpp"
 
@@ -139,7 +140,10 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
     target_.resize(std::size_t(count));
     computed_.assign(std::size_t(count), -1.0);
     share_.resize(std::size_t(count));
-    const long cost = long(program_.n * (program_.n + program_.m));
+    // What the last program took is counted when the next one begins.
+    const auto cost = [&] {
+        return long(program_.n * (program_.n + program_.m)) + std::exchange(program_.effort, 0);
+    };
     double best = kInfinity;
     for (int round = 0; round < kPieceRounds; ++round) {
         products.fill();
@@ -160,7 +164,7 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
                     continue;
                 }
                 if (weight != computed_[p]) {  // of many products most have no weight, round after round
-                    if (watch.over(cost) || !compute(products, p, weight)) return false;
+                    if (watch.over(cost()) || !compute(products, p, weight)) return false;
                 }
                 value += share_[p];
             }
@@ -173,7 +177,7 @@ bool Pieces::settle(const Given& given, Index s, Vector<const double> nearest, P
     for (Index p = 0; p < count; ++p) {
         const double weight = products.weight[p];
         if (weight <= 0.0 || !keeps_vertex(products, p, weight)) continue;
-        if (watch.over(cost) || !compute(products, p, weight)) return false;
+        if (watch.over(cost()) || !compute(products, p, weight)) return false;
     }
     return true;
 }

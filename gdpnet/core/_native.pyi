@@ -238,7 +238,7 @@ class BandSolver:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def solve(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, nearest: numpy.typing.NDArray, assignment: numpy.typing.NDArray, eps: float, cap: int, threads: int, chosen: bool, time_limit: float, status: numpy.typing.NDArray, y: numpy.typing.NDArray, value: numpy.typing.NDArray, products: numpy.typing.NDArray, capped: numpy.typing.NDArray) -> Band:
+    def solve(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, nearest: numpy.typing.NDArray, assignment: numpy.typing.NDArray, eps: float, cap: int, threads: int, chosen: bool, time_limit: float, patience: float, status: numpy.typing.NDArray, y: numpy.typing.NDArray, value: numpy.typing.NDArray, products: numpy.typing.NDArray, capped: numpy.typing.NDArray) -> Band:
         """
         Solves a batch: writes status and y, adds to value and products, sets capped. Returns the band.
         """

@@ -98,7 +98,9 @@ class QP(Sensitivity):
 
     For the DNF the program is that of the products of disjuncts within the band that can have
     weight; where there are more than `cap` of them the nearest distinct ones are taken, and
-    `info.capped` tells. For CNF and partial DNF it is that of all products of the clusters.
+    `info.capped` tells. The work for a sample is limited (counted, not by the clock): where it is
+    not enough the gradient is that of `Vertex`, `info.capped` tells which samples those are, and a
+    `WorkLimitWarning` once. For CNF and partial DNF it is that of all products of the clusters.
     Distances count in units of the heaviest output's weight.
 
     With norm="l2", and with convex rows, the term stands on the weights of the products alone: y is
@@ -143,6 +145,7 @@ class QP(Sensitivity):
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
         from gdpnet.derivative.qp.dnf import solve_qp
+        from gdpnet.derivative.qp.instead import VertexInstead
         from gdpnet.derivative.qp.layouts import RelaxedQPs
 
         found, settings = answer.linearisation, request.settings
@@ -156,15 +159,23 @@ class QP(Sensitivity):
             return WeightedQPs(request, answer, float(self.eps), self.cap)
         if isinstance(found, RelaxedJacobian):
             return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
+        vertex, rules = answer.linearisation, request.rules
+        if vertex is not None and not Exact().searches(request):
+            none = np.zeros(len(answer.y), dtype=bool)
+            return VertexInstead(rules, None, vertex, answer.y, finished=none)
         if not isinstance(found, ExactLinearisation):
             # The program is that of the rules, whoever found the point.
             found = Exact().search(request)
             found.unfinished = answer.status == Status.LIMIT
-        return solve_qp(
+        solved = solve_qp(
             *(found.engine, found.instance, found.yhat, found.search),
             *(found.dictionaries(), float(self.eps), self.cap),
             known=found.finished,
         )
+        finished = np.broadcast_to(found.finished, len(answer.y))
+        if vertex is None or (finished.all() and not solved.missing.any()):
+            return solved
+        return VertexInstead(rules, solved, vertex, answer.y, finished=finished)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,10 @@ class _Teller:
         if self.rules.data.rows[row].curves:
             return self._tangent(i, row)
         place = (values.varying == row).nonzero().flatten().tolist()
-        a = values.coefficients[i, place[0]] if place else values.shared[row]
+        if place:
+            a = values.coefficients[i, place[0]]
+        else:
+            a = values.shared.of_rows(torch.tensor([row]))[0]
         return a.cpu().numpy(), float(values.bound[i, row])
 
     def _tangent(self, i: int, row: int) -> tuple[np.ndarray, float]:

@@ -74,7 +74,7 @@ class Instance(NamedTuple):
         Args:
             table: of the same rules.
         """
-        scale = np.maximum(np.abs(self.bound), np.abs(table.shared.numpy()).max(1, initial=1.0))
+        scale = np.maximum(np.abs(self.bound), np.maximum(table.entries.largest, 1.0))
         varying = table.varying.numpy()
         if len(varying):
             own = np.abs(self.varying).max(2, initial=1.0)

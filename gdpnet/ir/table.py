@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.atoms import Evaluator, Tree
+from gdpnet.ir.compressed import Coefficients, Compressed
 from gdpnet.ir.curves import Curves
 from gdpnet.ir.data import Role, Row
 from gdpnet.ir.linear import Coefficient
@@ -19,7 +21,7 @@ class RowValues:
     """Rows for a batch; coefficients that do not depend on x are held once.
 
     Attributes:
-        shared: coefficients, `rows x n`; rows listed in `varying` hold their constant part only.
+        shared: coefficients, `rows x n`; of rows listed in `varying` their constant part only.
         varying: indices of the rows whose coefficients depend on x, `k`.
         coefficients: coefficients of those rows, `batch x k x n`.
         bound: right sides, `batch x rows` (an expanded view where nothing depends on x).
@@ -29,7 +31,7 @@ class RowValues:
         argument: which rows are arguments of curves, `rows`; None where all are linear.
     """
 
-    shared: torch.Tensor
+    shared: Coefficients
     varying: torch.Tensor
     coefficients: torch.Tensor
     bound: torch.Tensor
@@ -40,7 +42,7 @@ class RowValues:
 
     def scale(self) -> torch.Tensor:
         """`max(1, |b|, max|a|)` of each row, `batch x rows`: what `tol` is relative to."""
-        largest = self.shared.abs().amax(1).clamp(min=1.0)
+        largest = self.shared.largest(self.bound.device).clamp(min=1.0)
         scale = torch.maximum(self.bound.abs(), largest)
         if len(self.varying):
             rows = self.coefficients.abs().amax(2).clamp(min=1.0)
@@ -57,7 +59,7 @@ class RowValues:
         Returns:
             `batch x rows`.
         """
-        activity = z @ self.shared.T
+        activity = self.shared.times(z)
         if len(self.varying):
             exact = (self.coefficients @ z.unsqueeze(2)).squeeze(2)
             activity = activity.index_copy(1, self.varying, exact)
@@ -87,7 +89,8 @@ class RowValues:
 
     def by_own_size(self) -> RowValues:
         """The same rows, each divided by `max(|b|, max|a|)`: small ones count like others."""
-        coefficients = self.shared.expand(len(self.bound), *self.shared.shape)
+        shared = self.shared.dense.to(self.bound.device)
+        coefficients = shared.expand(len(self.bound), *shared.shape)
         coefficients = coefficients.index_copy(1, self.varying, self.coefficients)
         size = torch.maximum(coefficients.abs().amax(2), self.bound.abs())
         size = torch.where(size > 0.0, size, 1.0)
@@ -139,7 +142,7 @@ class RowTable:
         self.rows = len(rows)
         self.atoms: list[Tree] = []
         known: dict[Tree, int] = {}
-        shared = torch.zeros(len(rows), columns, dtype=torch.float64)
+        start, at, number = [0], [], []
         bound = torch.zeros(len(rows), dtype=torch.float64)
         left: list[tuple[int, int, int, float]] = []
         right: list[tuple[int, int, float]] = []
@@ -153,16 +156,19 @@ class RowTable:
 
         for i, row in enumerate(rows):
             for column, coefficient in row.terms:
-                shared[i, column] = coefficient.number
+                at.append(column)
+                number.append(coefficient.number)
                 left += [(i, column, atom, c) for atom, c in atoms_of(coefficient)]
+            start.append(len(at))
             bound[i] = row.bound.number
             right += [(i, atom, c) for atom, c in atoms_of(row.bound)]
 
         varying = sorted({i for i, *_ in left})
         place = {row: k for k, row in enumerate(varying)}
         integers = torch.int64
+        entries = np.array(at, dtype=np.int64), np.array(number, dtype=np.float64)
+        self.coefficients = Coefficients(Compressed(np.array(start), *entries, columns))
         self._tensors = {
-            "shared": shared,
             "bound": bound,
             "equality": torch.tensor([row.equality for row in rows], dtype=torch.bool),
             "varying": torch.tensor(varying, dtype=integers),
@@ -181,8 +187,13 @@ class RowTable:
 
     @property
     def shared(self) -> torch.Tensor:
-        """Constant part of the coefficients, `rows x columns`."""
-        return self._tensors["shared"]
+        """Constant part of the coefficients, `rows x columns`; made anew where it is large."""
+        return self.coefficients.dense
+
+    @property
+    def entries(self) -> Compressed:
+        """The same by nonzeros, and places where one may come to stand."""
+        return self.coefficients.rows
 
     @property
     def equality(self) -> torch.Tensor:
@@ -218,11 +229,11 @@ class RowTable:
                 moving = psi[:, at["right_atom"]] * at["right_by"]
                 bound = bound.index_add(1, at["right_to"], moving)
             if len(at["left_to"]):
-                constant = at["shared"][at["varying"]].flatten().expand(batch, -1)
+                constant = self.coefficients.of_rows(at["varying"]).flatten().expand(batch, -1)
                 moving = psi[:, at["left_atom"]] * at["left_by"]
                 coefficients = constant.index_add(1, at["left_to"], moving)
                 coefficients = coefficients.view(batch, len(at["varying"]), self.columns)
-        found = at["shared"], at["varying"], coefficients, bound, at["equality"]
+        found = self.coefficients, at["varying"], coefficients, bound, at["equality"]
         if self._curves is None:
             return RowValues(*found)
         return RowValues(*found, curves=self._curves, argument=at["argument"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.curves import Curves
 from gdpnet.ir.data import Row, Shape
 from gdpnet.ir.instance import Instance
@@ -51,32 +54,14 @@ class ReturnedCheck:
         tolerance: float,
         strict: bool = False,
     ) -> None:
-        data = rules.data
         self.rules, self.instance, self.dtype = rules, instance, dtype
         self.tolerance, self.strict = tolerance, strict
         self.eps = float(torch.finfo(dtype).eps)
-        self.equality = np.array([row.equality for row in data.rows], dtype=bool)
-        self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
-        # A row of whole numbers either holds or does not; there is no rounding in it.
-        self.whole = np.array([c.integer for c in data.columns], dtype=bool)
-        self.discrete = np.array(
-            [self.whole[data.columns_in(i)].all() for i in range(len(data.rows))], dtype=bool
-        )
-        self.curves = Curves(data.rows) if data.curved else None
-        self.rational = np.array([_is_rational(row) for row in data.rows], dtype=bool)
+        fixed = rules.cache[_Fixed]
+        self.equality, self.integer, self.whole = fixed.equality, fixed.integer, fixed.whole
+        self.discrete, self.rational, self.curves = fixed.discrete, fixed.rational, fixed.curves
         self.lower, self.upper = rules.lower.numpy(), rules.upper.numpy()
-        auxiliaries = data.columns[data.outputs :]
-        self.floor = np.array([column.lower for column in auxiliaries])
-        self.ceiling = np.array([column.upper for column in auxiliaries])
-        rows = len(self.equality)
-        self.true_rows = _incidence([b.true_rows for b in data.booleans], data.rows)
-        self.false_rows = _incidence([b.false_rows for b in data.booleans], data.rows)
-        self.globals = np.zeros(rows, dtype=bool)
-        self.globals[list(data.global_rows)] = True
-        literals = [clause.literals for clause in data.clauses]
-        self.positive = _incidence([[k - 1 for k in c if k > 0] for c in literals], data.booleans)
-        self.negative = _incidence([[-k - 1 for k in c if k < 0] for c in literals], data.booleans)
-        self.guard = np.array([clause.guard for clause in data.clauses], dtype=np.int64)
+        self._fixed = fixed
 
     def rounded(self, z: Array) -> Array:
         """Points with the outputs as the caller gets them: whole where they must be, in bounds."""
@@ -94,7 +79,7 @@ class ReturnedCheck:
         d = len(self.lower)
         bound = self.instance.bound[samples]
         excess = self._excess(samples, z)
-        size = np.abs(bound) + self._product(samples, np.abs(z), np.abs)
+        size = np.abs(bound) + self._size(samples, z)
         if self.curves is not None:
             added, moved = self.curves.with_size(excess, size)
             excess, size = excess + added, size + moved
@@ -106,7 +91,7 @@ class ReturnedCheck:
         y = z[:, :d]
         outside = np.maximum(self.lower - y, y - self.upper)
         # Auxiliaries are as the search left them, unless an equality was put right by one.
-        beside = np.maximum(self.floor - z[:, d:], z[:, d:] - self.ceiling)
+        beside = np.maximum(self._fixed.floor - z[:, d:], z[:, d:] - self._fixed.ceiling)
         beside = beside > self.tolerance * np.maximum(1.0, np.abs(z[:, d:]))
         if not self.strict:
             broken = scaled > self.tolerance
@@ -195,7 +180,7 @@ class ReturnedCheck:
 
     def _coefficients(self, samples: Array, rows: Array) -> Array:
         """Coefficients of some rows, (B, rows, n)."""
-        shared = self.rules.table.shared.numpy()[rows]
+        shared = self.rules.table.entries.take(rows).dense()
         matrix = np.broadcast_to(shared, (len(samples), *shared.shape)).copy()
         varying = self.rules.table.varying.tolist()
         for k, row in enumerate(rows.tolist()):
@@ -209,16 +194,18 @@ class ReturnedCheck:
 
     def enforced(self, assignment: Array) -> Array:
         """Rows that must hold at points with these truth values, (B, m) bool."""
-        rows = self.globals | ((assignment == 1).astype(np.float64) @ self.true_rows > 0)
-        return np.asarray(rows | ((assignment == -1).astype(np.float64) @ self.false_rows > 0))
+        fixed = self._fixed
+        rows = fixed.globals | (fixed.true_rows.times((assignment == 1).astype(float)) > 0)
+        return np.asarray(rows | (fixed.false_rows.times((assignment == -1).astype(float)) > 0))
 
     def _decided(self, samples: Array, assignment: Array) -> Array:
         """Whether every clause that applies has a true literal: else rows were not looked at."""
-        true = (assignment == 1).astype(np.float64) @ self.positive.T
-        true += (assignment == -1).astype(np.float64) @ self.negative.T
+        fixed = self._fixed
+        true = fixed.positive.times((assignment == 1).astype(float))
+        true += fixed.negative.times((assignment == -1).astype(float))
         required = self.instance.active[samples].copy()
-        nested = self.guard >= 0
-        required[:, nested] &= assignment[:, self.guard[nested]] == 1
+        nested = fixed.guard >= 0
+        required[:, nested] &= assignment[:, fixed.guard[nested]] == 1
         return ~(required & (true == 0.0)).any(1)
 
     def _breaks(self, sample: int, row: int, z: Array) -> bool:
@@ -259,29 +246,65 @@ class ReturnedCheck:
         varying = self.rules.table.varying.tolist()
         if row in varying:
             return float(self.instance.varying[sample, varying.index(row), column])
-        return float(self.rules.table.shared[row, column])
+        return dict(self.rules.data.rows[row].terms)[column].number
 
     def _excess(self, samples: Array, z: Array) -> Array:
         """`a z - b` of each row as if it had been computed with twice the digits."""
+        table = self.rules.table
         excess = np.empty((len(z), len(self.equality)))
-        varying = self.rules.table.varying.numpy()
+        varying = table.varying.numpy()
         constant = np.ones(len(self.equality), dtype=bool)
         constant[varying] = False
-        shared = self.rules.table.shared.numpy()[constant]
         bound = self.instance.bound[samples]
-        excess[:, constant] = _compensated(shared[None], z, bound[:, constant])
+        if table.coefficients.small:
+            shared = table.shared.numpy()[constant]
+            excess[:, constant] = _compensated(shared[None], z, bound[:, constant])
+        else:
+            rows = table.entries.take(np.flatnonzero(constant))
+            for s, point in enumerate(z):
+                excess[s, constant] = _exact_sums(rows, point, bound[s, constant])
         if len(varying):
             own = self.instance.varying[samples]
             excess[:, varying] = _compensated(own, z, bound[:, varying])
         return excess
 
-    def _product(self, samples: Array, z: Array, of: Callable[[Array], Array]) -> Array:
-        product = z @ of(self.rules.table.shared.numpy()).T
+    def _size(self, samples: Array, z: Array) -> Array:
+        """`sum |a z|` of each row, (B, m)."""
+        size = self._fixed.sizes.times(np.abs(z))
         varying = self.rules.table.varying.numpy()
         if len(varying):
-            coefficients = of(self.instance.varying[samples])
-            product[:, varying] = np.einsum("bkn,bn->bk", coefficients, z)
-        return product
+            coefficients = np.abs(self.instance.varying[samples])
+            size[:, varying] = np.einsum("bkn,bn->bk", coefficients, np.abs(z))
+        return size
+
+
+class _Fixed:
+    """What a check needs of rules whatever the batch is."""
+
+    def __init__(self, rules: Rules) -> None:
+        data, entries = rules.data, rules.table.entries
+        self.equality = np.array([row.equality for row in data.rows], dtype=bool)
+        self.integer = np.array([c.integer for c in data.columns[: data.outputs]], dtype=bool)
+        # A row of whole numbers either holds or does not; there is no rounding in it.
+        self.whole = np.array([c.integer for c in data.columns], dtype=bool)
+        self.discrete = np.array(
+            [self.whole[data.columns_in(i)].all() for i in range(len(data.rows))], dtype=bool
+        )
+        self.curves = Curves(data.rows) if data.curved else None
+        self.rational = np.array([_is_rational(row) for row in data.rows], dtype=bool)
+        auxiliaries = data.columns[data.outputs :]
+        self.floor = np.array([column.lower for column in auxiliaries])
+        self.ceiling = np.array([column.upper for column in auxiliaries])
+        self.sizes = replace(entries, value=np.abs(entries.value))
+        rows, booleans = len(data.rows), len(data.booleans)
+        self.true_rows = _naming([b.true_rows for b in data.booleans], rows)
+        self.false_rows = _naming([b.false_rows for b in data.booleans], rows)
+        self.globals = np.zeros(rows, dtype=bool)
+        self.globals[list(data.global_rows)] = True
+        literals = [clause.literals for clause in data.clauses]
+        self.positive = _named([[k - 1 for k in c if k > 0] for c in literals], booleans)
+        self.negative = _named([[-k - 1 for k in c if k < 0] for c in literals], booleans)
+        self.guard = np.array([clause.guard for clause in data.clauses], dtype=np.int64)
 
 
 def _is_rational(row: Row) -> bool:
@@ -301,13 +324,8 @@ def _compensated(matrix: Array, z: Array, bound: Array) -> Array:
     total, lost = -bound, np.zeros(bound.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for j in np.flatnonzero(matrix.any((0, 1))).tolist():
-            a, x = matrix[:, :, j], z[:, j, None]
-            product = a * x
-            a_high, x_high = _upper_half(a), _upper_half(x)
-            a_low, x_low = a - a_high, x - x_high
-            lost += a_low * x_low - (
-                ((product - a_high * x_high) - a_low * x_high) - a_high * x_low
-            )
+            product, missing = _two_parts(matrix[:, :, j], z[:, j, None])
+            lost += missing
             after = total + product
             back = after - total
             lost += (total - (after - back)) + (product - back)
@@ -317,15 +335,43 @@ def _compensated(matrix: Array, z: Array, bound: Array) -> Array:
     return np.where(np.isfinite(found), found, np.inf)
 
 
+def _exact_sums(rows: Compressed, z: Array, bound: Array) -> Array:
+    """The same for rows of a large table and one point, `m`: sums are rounded once."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = np.stack(_two_parts(rows.value, z[rows.column]), 1).ravel()
+    if not np.isfinite(parts).all():
+        return np.where(np.isfinite(rows.times(z)), rows.times(z) - bound, np.inf)
+    numbers, start = parts.tolist(), (2 * rows.start).tolist()
+    sums = [fsum((*numbers[start[i] : start[i + 1]], -b)) for i, b in enumerate(bound.tolist())]
+    return np.array(sums)
+
+
+def _two_parts(a: Array, x: Array) -> tuple[Array, Array]:
+    """A product as it is rounded, and what rounding left out."""
+    product = a * x
+    a_high, x_high = _upper_half(a), _upper_half(x)
+    a_low, x_low = a - a_high, x - x_high
+    missing = a_low * x_low - (((product - a_high * x_high) - a_low * x_high) - a_high * x_low)
+    return product, missing
+
+
 def _upper_half(number: Array) -> Array:
     """A number with the upper half of its digits, so that products of two such are exact."""
     scaled = 134217729.0 * number
     return np.asarray(scaled - (scaled - number))
 
 
-def _incidence(lists: Sequence[Sequence[int]], of: Sequence[object]) -> Array:
-    """1 where a list (line) names one of some things (column)."""
-    matrix = np.zeros((len(lists), len(of)))
+def _named(lists: Sequence[Sequence[int]], count: int) -> Compressed:
+    """1 where a list (row) names one of some things (column)."""
+    start = np.cumsum([0, *map(len, lists)])
+    column = np.array([k for listed in lists for k in listed], dtype=np.int64)
+    return Compressed(start, column, np.ones(len(column)), count)
+
+
+def _naming(lists: Sequence[Sequence[int]], count: int) -> Compressed:
+    """1 where one of some things (row) is named by a list (column)."""
+    turned: list[list[int]] = [[] for _ in range(count)]
     for k, listed in enumerate(lists):
-        matrix[k, list(listed)] = 1.0
-    return matrix
+        for i in listed:
+            turned[i].append(k)
+    return _named(turned, len(lists))

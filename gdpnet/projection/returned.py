@@ -12,11 +12,14 @@ within the tolerance of the type.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from gdpnet import core
 from gdpnet.ir.batch import Batch
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.slopes import steepest
 from gdpnet.projection.residuals import ReturnedCheck
@@ -72,15 +75,20 @@ def hold_rounded(request: Request, answer: Answer) -> Answer:
     found = answer.linearisation
     if isinstance(found, ExactLinearisation):
         finished = answer.finished_by("exact")[samples]
-        check = _check_of(request, found)
         own = samples[finished]
-        answer, _, broken[own] = enforce(request, answer, found, own, check)
+        if len(own):
+            check = _check_of(request, found)
+            answer, _, broken[own] = enforce(request, answer, found, own, check)
         # Beside predictions that drown rows in rounding, which disjuncts hold was forgiven as well.
         lost = own[(np.abs(yhat[own]).max(1) > _DROWNING) & (broken[own] == 0.0)]
         if len(lost):
             violation = _violation(request, lost, answer.y[lost])
             broken[lost] = np.where(violation > settings.tolerance, violation, 0.0)
         samples = samples[~finished]
+        if settings.dtype is torch.float64:
+            # Not rounded, and what MILP found was checked on these very numbers.
+            proved = answer.status[samples] == Status.PROJECTED
+            samples = samples[~(proved & answer.finished_by("milp")[samples])]
     if len(samples):
         answer, broken[samples] = _mended_otherwise(request, answer, samples)
     if not broken.any():
@@ -107,12 +115,15 @@ def _mended_otherwise(request: Request, answer: Answer, samples: Array) -> tuple
     if settings.plan is not None:  # a relaxation's point may break rules
         answer.status[samples[wrong]] = Status.RELAXED
         return answer, np.zeros(len(samples))
-    if wrong.any() and core.AVAILABLE:
-        # The engine knows how to mend it.
+    if wrong.any() and core.AVAILABLE and Exact().searches(request):
+        # The engine knows how to mend what it finds itself.
         some = samples[wrong]
         part = request.take(some)
-        again = hold_rounded(part, Exact().solve(part))
-        good = again.answered
+        again = Exact().solve(part)
+        found = again.linearisation
+        assert isinstance(found, ExactLinearisation)
+        own = np.flatnonzero(again.answered & again.finished_by("exact"))
+        again, good, _ = enforce(part, again, found, own, _check_of(part, found))
         for name in ("y", "status", "value", "assignment"):
             getattr(answer, name)[some[good]] = getattr(again, name)[good]
         violation[np.flatnonzero(wrong)[good]] = 0.0
@@ -141,22 +152,27 @@ class Reach:
     def __init__(self, rules: Rules) -> None:
         data, table = rules.data, rules.table
         self.outputs = data.outputs
-        size = np.abs(table.shared.numpy())
+        entries, number = table.entries, len(data.rows)
         bound = np.array(
             [abs(r.bound.number) if r.bound.is_number else 0.0 for r in data.rows], dtype=float
         )
-        size = size / np.maximum(1.0, np.maximum(bound, size.max(1, initial=0.0)))[:, None]
-        for i in table.varying.tolist():  # at most 1 after scaling, whatever x is
-            size[i, [j for j, _ in data.rows[i].terms]] = 1.0
-        for i in data.curved:
-            largest = np.abs(table.shared[i].numpy()).max(initial=0.0)
-            size[i] += steepest(data, i) / max(1.0, bound[i], largest)
+        scale = np.maximum(1.0, np.maximum(bound, entries.largest))
+        varying = np.zeros(number, dtype=bool)
+        varying[table.varying.numpy()] = True
+        # At most 1 after scaling where they depend on x, whatever x is.
+        value = np.where(varying[entries.row], 1.0, np.abs(entries.value) / scale[entries.row])
+        size = replace(entries, value=value)
+        steep = [steepest(data, i) / scale[i] for i in data.curved]
+        if steep:
+            curved = size.take(data.curved).dense() + np.stack(steep)
+            size = size.take([i for i in range(number) if i not in set(data.curved)])
+            size = size.above(Compressed.of(curved))
         # A bound of a column is a row of its own.
-        self.rows = np.vstack([size, np.eye(len(data.columns))]).T
         lower = np.array([column.lower for column in data.columns])
         upper = np.array([column.upper for column in data.columns])
-        scale = np.concatenate([np.ones(len(size)), np.maximum(1.0, _least_size(lower, upper))])
-        self.rows = self.rows / scale
+        ends = 1.0 / np.maximum(1.0, _least_size(lower, upper))
+        every = np.arange(len(ends) + 1)
+        self.rows = size.above(Compressed(every, every[:-1], ends, len(ends)))
         self.largest = np.maximum(np.abs(lower), np.abs(upper))
         self._harmless: dict[torch.dtype, bool] = {}
 
@@ -183,7 +199,8 @@ class Reach:
         if settings.dtype is not torch.float64:
             eps[: self.outputs] += 0.5 * float(torch.finfo(settings.dtype).eps)
         with np.errstate(invalid="ignore"):  # infinitely steep curves: not to be excluded
-            lost = (np.abs(z) * eps) @ self.rows[:n]
+            missing = np.zeros((len(z), self.rows.columns - n))  # of no size
+            lost = self.rows.times(np.hstack([np.abs(z) * eps, missing]))
         return np.asarray(~(lost.max(1, initial=0.0) <= 0.5 * settings.tolerance))
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.data import Clause, RuleData
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced
@@ -105,7 +106,7 @@ class RationalInstance:
                 line[j] = float(a)
         return replace(
             self.sample,
-            matrix=np.vstack([self.sample.matrix, matrix]),
+            rows=self.sample.rows.above(Compressed.of(matrix)),
             bound=np.concatenate([self.sample.bound, [float(v) for v in self.bounds[first:]]]),
             equality=np.array(self.equality),
         )

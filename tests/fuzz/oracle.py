@@ -64,7 +64,7 @@ class Problem:
         data = rules.data
         inputs = torch.zeros(1, 0, dtype=torch.float64) if x is None else x.double()[None]
         at = rules.evaluate(inputs)
-        a = at.rows.shared.clone()
+        a = at.rows.shared.dense.clone()
         a[at.rows.varying] = at.rows.coefficients[0]
         active = at.clauses[0].tolist()
         owner = {

@@ -32,7 +32,7 @@ def violations(rules: gdpnet.RuleModel, x: torch.Tensor, y: torch.Tensor) -> lis
     values = rules.evaluate(x[None]).rows
     found = []
     for i, row in enumerate(rules.data.rows):
-        a = values.shared[i].clone()
+        a = values.shared.dense[i].clone()
         if i in values.varying.tolist():
             a = values.coefficients[0, values.varying.tolist().index(i)]
         excess = float(a @ y - values.bound[0, i])

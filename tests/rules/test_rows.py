@@ -149,7 +149,7 @@ def expected_rows(constraint: Any) -> list[tuple[float, bool]]:
 def table_rows(rules: gdpnet.RuleModel, x: torch.Tensor, y: torch.Tensor) -> tuple[Any, Any]:
     """`a y - b` of each row, and the size of what was added up, `batch x rows`."""
     values = rules.table.evaluate(x)
-    matrix = values.shared.expand(len(x), -1, -1).clone()
+    matrix = values.shared.dense.expand(len(x), -1, -1).clone()
     if len(values.varying):
         matrix[:, values.varying] = values.coefficients
     size = (matrix.abs() @ y.abs().unsqueeze(2)).squeeze(2) + values.bound.abs()
@@ -286,12 +286,18 @@ def test_shared_coefficients_are_held_once() -> None:
     batch = 100_000
     values = rules.table.evaluate(torch.rand(batch, P, dtype=torch.float64))
     assert values.varying.numel() == 0
-    assert values.shared.shape == (3, D)
+    assert values.shared.dense.shape == (3, D)
     assert values.coefficients.numel() == 0
     assert values.bound.shape == (batch, 3)
     held = sum(
         t.untyped_storage().nbytes()
-        for t in (values.shared, values.varying, values.coefficients, values.bound, values.equality)
+        for t in (
+            values.shared.dense,
+            values.varying,
+            values.coefficients,
+            values.bound,
+            values.equality,
+        )
     )
     assert held <= batch * 3 * 8 + 1024
 
@@ -314,7 +320,7 @@ def test_only_rows_that_vary_are_held_for_each_sample() -> None:
     assert values.varying.tolist() == [0]
     assert values.coefficients.shape == (10, 1, D)
     assert values.coefficients[3].tolist() == [[1.0, 2.0, 0.0]]
-    assert values.shared[1].tolist() == [1.0, 1.0, 0.0]
+    assert values.shared.dense[1].tolist() == [1.0, 1.0, 0.0]
     assert values.bound[3].tolist() == [3.0, 5.0]
 
 
@@ -324,7 +330,7 @@ def test_dependence_that_cancels_is_no_dependence() -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
     values = rules.table.evaluate(torch.ones(5, P, dtype=torch.float64))
     assert values.varying.numel() == 0
-    assert values.shared.tolist() == [[0.0, 1.0, 0.0]]
+    assert values.shared.dense.tolist() == [[0.0, 1.0, 0.0]]
     assert values.bound.untyped_storage().nbytes() == 8
 
 
@@ -352,7 +358,7 @@ def test_order_of_inputs_and_outputs() -> None:
     assert rules.output_names == ("y[u]", "z", "y[v]")
     assert rules.input_names == ("q[1,2]", "q[1,1]", "p[a]", "s", "p[b]")
     values = rules.table.evaluate(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]], dtype=torch.float64))
-    assert values.shared.tolist() == [[2.0, 1.0, 3.0]]
+    assert values.shared.dense.tolist() == [[2.0, 1.0, 3.0]]
     assert values.bound.tolist() == [[4000 + 300 + 50 + 2 + 7]]
     whole = gdpnet.RuleModel(m, outputs=[m.y, m.z], inputs=[m.s, m.p, m.q])
     assert whole.output_names == ("y[v]", "y[u]", "z")
@@ -366,7 +372,7 @@ def test_a_mutable_param_that_is_no_input_is_a_constant() -> None:
     rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p[0]])
     m.k = 100.0  # a snapshot: later edits are not seen
     values = rules.table.evaluate(torch.tensor([[1.0]], dtype=torch.float64))
-    assert values.shared[0, 0] == 4.0
+    assert values.shared.dense[0, 0] == 4.0
     assert values.bound.tolist() == [[17.0]]
 
 

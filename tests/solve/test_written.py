@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -9,9 +11,11 @@ import torch
 from pyomo.gdp import Disjunct, Disjunction
 
 import gdpnet
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.logic import ClauseWriter, counts_in
+from gdpnet.lp import highs
 from gdpnet.lp.program import SparseLinearProgram
-from gdpnet.solve.milp.boxes import Box, SparseRows, propagate
+from gdpnet.solve.milp.boxes import Box, propagate
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.milp.written import Written
@@ -147,19 +151,65 @@ def test_propagation_never_cuts_a_point_off() -> None:
         lower[rng.random(n) < 0.2] = -np.inf
         upper[rng.random(n) < 0.2] = np.inf
         box = Box(lower.copy(), upper.copy())
-        source = SparseRows.of(matrix, bound, equality)
-        propagate(source, range(m), box, 3)
-        small = Box(lower.copy(), upper.copy())
-        assert source.tighten(range(m), small, {j: j for j in range(n)})
-        for found in (box, small):
-            assert (found.lower >= lower).all()
-            assert (found.lower <= inside + 1e-9).all()
-            assert (found.upper >= inside - 1e-9).all()
+        assert not propagate(Compressed.of(matrix), bound, equality, box, 3).any()
+        assert (box.lower >= lower).all()
+        assert (box.lower <= inside + 1e-9).all()
+        assert (box.upper >= inside - 1e-9).all()
 
 
 def test_propagation_tightens() -> None:
-    source = SparseRows.of(np.array([[1.0, 1.0]]), np.array([1.0]), np.array([False]))
+    rows = Compressed.of(np.array([[1.0, 1.0]])), np.array([1.0]), np.array([False])
     box = Box(np.zeros(2), np.full(2, 5.0))
-    propagate(source, [0], box, 3)
+    assert not propagate(*rows, box, 3).any()
     assert box.upper.tolist() == [1.0, 1.0]
-    assert not source.tighten([0], Box(np.ones(2), np.full(2, 5.0)), {0: 0, 1: 1})
+    assert propagate(*rows, Box(np.ones(2), np.full(2, 5.0)), 3).all()
+
+
+def test_moves_know_what_a_disjunct_costs_before_it_is_chosen() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(0, 10))
+    m.state = Disjunction(range(2), rule=lambda m, j: [[m.y[j] <= 0], [m.y[j] >= 4]])
+    m.pair = Disjunction(expr=[[m.y[0] + 2 * m.y[1] <= 1], [m.y[0] - m.y[1] >= 2]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    for yhat, least in (([1.0, 0.0], 1.0), ([3.0, 5.0], 1.0), ([0.0, 7.0], 0.0)):
+        linear = _written(rules, yhat).linear
+        relaxed = highs.solve(replace(linear, integer=None))
+        assert relaxed.bound >= least - 1e-9
+        found = gdpnet.project(rules, torch.tensor([yhat]), solver="exact").distance.item()
+        assert highs.solve(linear).bound == pytest.approx(found, abs=1e-7)
+        assert relaxed.bound <= found + 1e-9
+
+
+def test_a_frame_that_is_kept_writes_what_a_new_one_does() -> None:
+    m = pyo.ConcreteModel()
+    m.a = pyo.Param(range(2), mutable=True, initialize=1.0)
+    m.y = pyo.Var(range(3), bounds=(-5, 5))
+    m.z = pyo.Var(bounds=(0, 3))
+    m.all = pyo.Constraint(expr=m.y[0] + m.y[1] + m.z <= 4 + m.a[0])
+    m.one = Disjunction(
+        expr=[[m.y[0] <= m.a[0], m.a[1] * m.y[1] + m.y[2] >= 2], [m.y[0] + m.z == 3], [m.z >= 2]]
+    )
+    m.two = Disjunction(expr=[[m.y[2] <= -1], [m.y[2] >= m.a[0]]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.a])
+    # The second 0 of a[1] takes an entry away: another frame.
+    x = torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [1.0, 3.0]], dtype=torch.float64)
+    evaluated = rules.evaluate(x)
+    frames = []
+    for s in range(len(x)):
+        sample = RulesAtSample.of(rules, evaluated, s)
+        program = sample.projection(sample.clip(np.array([1.0, 0.0, 0.2])), np.ones(3))
+        kept, new = Written(program).linear, Written(replace(program, frames=None)).linear
+        for name in (
+            "cost",
+            "row_lower",
+            "row_upper",
+            "lower",
+            "upper",
+            "start",
+            "column",
+            "value",
+        ):
+            assert np.array_equal(getattr(kept, name), getattr(new, name)), name
+        frames.append(program.frame)
+    assert frames[0] is frames[1] is frames[3]
+    assert frames[2] is not frames[0]

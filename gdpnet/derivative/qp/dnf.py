@@ -38,7 +38,9 @@ columns that hold the solution, and the derivative is one small system a product
 - A coordinate of yhat outside the box has gradient 0.
 - Where more than `cap` products lie in the band, the products with distinct nearest vertices among
   those met (at most `cap`, the nearest ones) are mixed instead: a regularisation of its own.
-  Likewise where the time limit is over before all have been met.
+  Likewise where the time limit, or the limit of work (`WORK`), is over before all have been met.
+- Where mixing them takes more than this work, or fails, the sample has the derivative of the vertex
+  (`instead`).
 - Where rows are tight that depend on each other the active set is a largest independent subset, so
   multipliers are unique and finite; of two identical rows one carries the derivative. On a kink of
   the map the derivative is that of one of the adjoining pieces.
@@ -63,6 +65,9 @@ from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.engine import ExactEngine, Solved, activity_of
 from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.threads import workers_of
+
+WORK = 1e9
+"""Operations that listing the band of a sample and component may take, and mixing it as well."""
 
 # `Status` of the core's `band/products.hpp`: 0 is passed, 1 to be solved.
 _FAILED = 3
@@ -219,6 +224,7 @@ def solve_qp(
             threads=threads[0],
             chosen=threads[1],
             time_limit=limit,
+            patience=WORK,
             status=status,
             y=point,
             value=value,

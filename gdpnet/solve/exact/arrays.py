@@ -182,24 +182,36 @@ class Component:
 def components(data: RuleData) -> list[Component]:
     """The components of a rule model that have rows; other outputs are only clipped."""
     part = _partition(data)
-    parts = sorted({part[c] for c in range(len(data.columns))})
-    first_row = len(data.columns)
-    first_boolean = first_row + len(data.rows)
-    first_clause = first_boolean + len(data.booleans)
-
-    def members(which: int, first: int, count: int) -> Array:
-        return np.array([k for k in range(count) if part[first + k] == which], dtype=np.int64)
-
+    counts = len(data.columns), len(data.rows), len(data.booleans), len(data.clauses)
+    first = np.cumsum((0, *counts)).tolist()
+    # Columns, rows, booleans and clauses of each part, in one pass over all of them.
+    members: dict[int, tuple[list[int], ...]] = {}
+    for kind, (start, end) in enumerate(pairwise(first)):
+        for node in range(start, end):
+            members.setdefault(part[node], ([], [], [], []))[kind].append(node - start)
+    whole = _Whole(data)
     found = []
-    for which in parts:
-        rows = members(which, first_row, len(data.rows))
-        columns = members(which, 0, len(data.columns))
-        clauses = members(which, first_clause, len(data.clauses))
+    for which in sorted(members):
+        columns, rows, booleans, clauses = members[which]
         integer = any(data.columns[c].integer for c in columns)
-        if len(rows) or len(clauses) or integer:
-            booleans = members(which, first_boolean, len(data.booleans))
-            found.append(_component(data, columns, rows, booleans, clauses))
+        if columns and (rows or clauses or integer):
+            found.append(_component(whole, *map(_indices, (columns, rows, booleans, clauses))))
     return found
+
+
+class _Whole:
+    """What components need of all the rules: the rules, rows that vary, rows that never hold."""
+
+    def __init__(self, data: RuleData) -> None:
+        self.data = data
+        self.varying = [
+            i for i, row in enumerate(data.rows) if any(not a.is_number for _, a in row.terms)
+        ]
+        self.never = impossible(data)
+
+
+def _indices(numbers: list[int]) -> Array:
+    return np.array(numbers, dtype=np.int64)
 
 
 def _partition(data: RuleData) -> list[int]:
@@ -236,18 +248,15 @@ def _partition(data: RuleData) -> list[int]:
 
 
 def _component(
-    data: RuleData, columns: Array, rows: Array, booleans: Array, clauses: Array
+    whole: _Whole, columns: Array, rows: Array, booleans: Array, clauses: Array
 ) -> Component:
+    data, varying_rows, never = whole.data, whole.varying, whole.never
     column_of = {int(c): j for j, c in enumerate(columns)}
     row_of = {int(r): i for i, r in enumerate(rows)}
     boolean_of = {int(b): k for k, b in enumerate(booleans)}
-    varying_rows = [
-        i for i, row in enumerate(data.rows) if any(not a.is_number for _, a in row.terms)
-    ]
     varying = [k for k, row in enumerate(varying_rows) if row in row_of]
 
     start, column, coefficient = [0], [], []
-    never = impossible(data)
     for row in rows:
         # Without terms a row is wrong at once, where branching would try all whole numbers.
         for j, a in () if row in never else data.rows[row].terms:

@@ -18,7 +18,14 @@ from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Set
 from gdpnet.solve.exact import margin
 from gdpnet.solve.exact.answer import ExactAnswer
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.exact.options import LOST, MOST_NODES, NODE_LIMIT, SearchOptions, patience_of
+from gdpnet.solve.exact.options import (
+    LOST,
+    MOST_COLUMNS,
+    MOST_NODES,
+    NODE_LIMIT,
+    SearchOptions,
+    patience_of,
+)
 from gdpnet.solve.milp.backend import MILP, MILP_NODES, Incumbent, Limits, finish, literals_of
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
@@ -46,6 +53,13 @@ def _new_engine(rules: Rules) -> ExactEngine:
     from gdpnet.solve.exact.engine import ExactEngine
 
     return ExactEngine(rules)
+
+
+def _widest(rules: Rules) -> int:
+    """Columns of the largest component."""
+    if len(rules.data.columns) <= MOST_COLUMNS:
+        return len(rules.data.columns)
+    return max((len(component.columns) for component in engine_of(rules).components), default=0)
 
 
 class Exact(Backend):
@@ -131,8 +145,7 @@ class Exact(Backend):
 
     def _options(self, settings: Settings, alone: bool, columns: int) -> SearchOptions:
         limit = settings.time_limit
-        # A search whose ties are settled afterwards has to be finished by itself.
-        hands_over = self.node_limit is None and not alone and self.tie == "first"
+        hands_over = self._hands_over(alone)
         nodes = self.node_limit or (MOST_NODES if hands_over else NODE_LIMIT)
         return SearchOptions(
             settings.weights,
@@ -155,8 +168,24 @@ class Exact(Backend):
         share = (1.0 if _alone(request) else _ENGINE_SHARE) * workers / max(1, size * parts)
         return options._replace(time_limit=request.clock.share(1 / share, options.time_limit))
 
+    def searches(self, request: Request) -> bool:
+        """Whether the engine takes part; what is too large for it is MILP's from the start.
+
+        Args:
+            request: the batch.
+        """
+        if not self._hands_over(_alone(request)):
+            return True
+        return request.rules.cache[_widest] <= MOST_COLUMNS
+
+    def _hands_over(self, alone: bool) -> bool:
+        # A search whose ties are settled afterwards has to be finished by itself.
+        return self.node_limit is None and not alone and self.tie == "first"
+
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
+        if not self.searches(request):
+            return self._by_milp(request)
         started = time.monotonic()
         linearisation = self.search(request)
         found = ExactAnswer(request, linearisation)
@@ -168,6 +197,15 @@ class Exact(Backend):
             unproved = linearisation.solved.unproved
             assert unproved is not None
             answer = answer.noting(least_norm=~(unproved | rest | request.invalid))
+        return answer
+
+    def _by_milp(self, request: Request) -> Answer:
+        """What no search is worth beginning for."""
+        limit = request.settings.time_limit
+        timed = limit is not None or request.clock is not UNLIMITED
+        answer = MILP().within(request, Limits(limit, None if timed else self.milp_nodes))
+        if not timed:
+            self._tell_limit(answer, np.arange(len(answer.y)))
         return answer
 
     def search(self, request: Request) -> ExactLinearisation:

@@ -22,6 +22,9 @@ def patience_of(columns: int) -> float:
     return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** 1.5)
 
 
+MOST_COLUMNS = 1_000
+"""Columns of a component from which on MILP is asked at once: the search's programs are dense."""
+
 MOST_NODES = 2**40
 """Nodes of a search that its patience ends."""
 

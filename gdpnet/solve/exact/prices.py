@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gdpnet.core import TIGHT
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced as rows_of
@@ -126,7 +127,7 @@ def prices(
         bound = instance.bound[i].copy()
         chosen = literals_of(solved.assignment[i])
         enforced = np.array(sorted({*data.global_rows, *rows_of(data.booleans, chosen)}), dtype=int)
-        sample = RulesAtSample(rules, matrix.copy(), instance.bound[i], equality, ())
+        sample = RulesAtSample(rules, Compressed.of(matrix), instance.bound[i], equality, ())
         for row in set(enforced.tolist()) & set(data.curved):
             tangent = tangent_at(sample, row, z)
             matrix[row], bound[row] = tangent.slope, tangent.bound

@@ -36,7 +36,7 @@ _TRUSTED = 1e9  # with numbers beyond this, solvers' tolerances decide what they
 MILP_NODES = 5_000
 """Nodes of a mixed-integer program that takes over from the engine, where time is not limited."""
 
-_FEW_CLAUSES = 12  # that are searched without big-M where it slipped
+_FEW_CLAUSES = 12  # that are searched without big-M where it slipped, and need no point first
 _SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
 
 _SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
@@ -136,7 +136,11 @@ class MILP(Backend):
 
     def solve(self, request: Request) -> Answer:
         """Project a flat batch."""
-        rules, settings = request.rules, request.settings
+        return self.within(request, Limits(request.settings.time_limit))
+
+    def within(self, request: Request, limits: Limits) -> Answer:
+        """Project a flat batch within limits for each sample."""
+        rules = request.rules
         evaluated = rules.evaluate(torch.from_numpy(request.x))
         unusable = evaluated.unusable().numpy()
         if unusable.any():
@@ -146,7 +150,7 @@ class MILP(Backend):
         answer = Answer.passed(request, evaluated.rules.numpy(), self.name)
         usable = np.flatnonzero(~request.invalid)
         rest = usable[~self._accept(request, usable, answer)] if len(usable) else usable
-        vertices = finish(request, rest, answer, self, limits=Limits(settings.time_limit))
+        vertices = finish(request, rest, answer, self, limits=limits)
         return answer.replace(linearisation=ActiveJacobian(request, answer, vertices))
 
     def _accept(self, request: Request, usable: Array, answer: Answer) -> Array:
@@ -288,6 +292,12 @@ def _project(
             nodes += 1
             started = nearest_in(program, guess, solver)
             known = _nearer(known, _at(sample, program, yhat, weights, started))
+    if known is None and len(program.clauses) > _FEW_CLAUSES:
+        # An answer before anything is searched: in the disjuncts that the prediction is nearest to.
+        near = nearest_literals(sample, start)
+        if near is not None:
+            nodes += 1
+            known = _at(sample, program, yhat, weights, nearest_in(program, near, solver))
     if known is not None:
         program = _bounded(program, start, weights, known.distance - outside)
     elif not (np.isfinite(sample.lower[:d]).all() and np.isfinite(sample.upper[:d]).all()):
@@ -456,6 +466,6 @@ def _holds(sample: RulesAtSample, answer: DisjunctiveAnswer, y: Array) -> bool:
     z[: len(y)] = y
     data = sample.rules.data
     rows = [*data.global_rows, *enforced(data.booleans, answer.literals)]
-    excess = sample.matrix[rows] @ z - sample.bound[rows]
+    excess = sample.rows.take(rows).times(z) - sample.bound[rows]
     excess = np.where(sample.equality[rows], np.abs(excess), excess)
     return bool((excess <= TOLERANCES.holds * sample.size[rows]).all())

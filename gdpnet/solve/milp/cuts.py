@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gdpnet.errors import SolverError
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.data import Curve, Shape
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.solve.milp import disjunctive
@@ -153,9 +154,10 @@ def _with(program: DisjunctiveProgram, tangents: Sequence[Tangent]) -> Disjuncti
     def written(rows: Sequence[int]) -> tuple[int, ...]:
         return tuple(k for row in rows for k in instead.get(row, [row]))
 
+    slopes = Compressed.of(np.array([t.slope for t in tangents]).reshape(-1, program.rows.columns))
     return replace(
         program,
-        matrix=np.vstack([program.matrix, *(t.slope[None] for t in tangents)]),
+        rows=program.rows.above(slopes),
         bound=np.concatenate([program.bound, [t.bound for t in tangents]]),
         equality=np.concatenate([program.equality, np.zeros(len(tangents), dtype=bool)]),
         global_rows=written(program.global_rows),

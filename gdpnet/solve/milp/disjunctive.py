@@ -17,13 +17,14 @@ from functools import cached_property
 
 import numpy as np
 
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.data import Boolean, Clause
 from gdpnet.ir.semantics import enforced
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import Outcome, Solution, Solver, SparseLinearProgram
-from gdpnet.solve.milp.boxes import SparseRows
+from gdpnet.solve.milp.frame import Frame, Frames
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.written import Written
 
@@ -34,7 +35,7 @@ class DisjunctiveProgram:
 
     Attributes:
         cost: `n`.
-        matrix: `rows x n`.
+        rows: by their nonzeros, `rows x n`.
         bound: right sides, `rows`.
         equality: bool `rows`.
         lower: `n`.
@@ -48,10 +49,11 @@ class DisjunctiveProgram:
         prices: what booleans cost where they are true; none of them is negative.
         moves: columns that cost their distance from a centre: the column that is this distance,
             which stands in no row, and the centre.
+        frames: where those of programs alike are kept; None for nowhere.
     """
 
     cost: np.ndarray
-    matrix: np.ndarray
+    rows: Compressed
     bound: np.ndarray
     equality: np.ndarray
     lower: np.ndarray
@@ -63,6 +65,7 @@ class DisjunctiveProgram:
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     prices: Mapping[int, float] = field(default_factory=dict)
     moves: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    frames: Frames | None = None
 
     def value(self, point: np.ndarray, literals: Iterable[int]) -> float:
         """What a point costs, and the literals that are true there."""
@@ -70,9 +73,14 @@ class DisjunctiveProgram:
         return float(self.cost @ point) + paid
 
     @cached_property
-    def source(self) -> SparseRows:
-        """Its rows by their nonzeros."""
-        return SparseRows.of(self.matrix, self.bound, self.equality)
+    def matrix(self) -> np.ndarray:
+        """The rows as a dense matrix, `rows x n`."""
+        return self.rows.dense()
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Where its numbers stand in a mixed-integer program."""
+        return Frame(self) if self.frames is None else self.frames.of(self)
 
     def solved(
         self, rows: Sequence[int], solver: Solver, clock: Clock, relaxed: bool = False
@@ -86,7 +94,7 @@ class DisjunctiveProgram:
             relaxed: whole numbers need not be whole.
         """
         index = np.fromiter(dict.fromkeys([*self.global_rows, *rows]), dtype=np.int64)
-        start, column, value = self.source.take(index)
+        taken = self.rows.take(index)
         upper = self.bound[index]
         moves = Moves(self.moves)
         linear = SparseLinearProgram(
@@ -95,9 +103,9 @@ class DisjunctiveProgram:
             row_upper=upper,
             lower=self.lower,
             upper=self.upper,
-            start=start,
-            column=column,
-            value=value,
+            start=taken.start,
+            column=taken.column,
+            value=taken.value,
             integer=None if relaxed else self.integer,
         )
         found = solver(moves.split(linear), clock)
@@ -164,7 +172,7 @@ def polish(
 
 def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
     """The same program where every row and bound gives way by a margin, scaled."""
-    size = np.maximum(1.0, np.maximum(np.abs(program.bound), np.abs(program.matrix).max(1)))
+    size = np.maximum(1.0, np.maximum(np.abs(program.bound), program.rows.largest))
     back = np.flatnonzero(program.equality)
     opposite = dict(zip(back.tolist(), range(len(program.bound), 2**62), strict=False))
 
@@ -175,7 +183,7 @@ def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:
     above = margin * np.maximum(1.0, np.nan_to_num(np.abs(program.upper), posinf=0.0))
     return replace(
         program,
-        matrix=np.vstack([program.matrix, -program.matrix[back]]),
+        rows=program.rows.above(program.rows.take(back).by(-np.ones(len(back)))),
         bound=np.concatenate([program.bound, -program.bound[back]])
         + margin * np.concatenate([size, size[back]]),
         equality=np.zeros(len(program.bound) + len(back), dtype=bool),
@@ -375,10 +383,10 @@ class _TreeSearch:
         if not rows:
             return True
         index = list(rows)
-        matrix, bound = self.program.matrix[index], self.program.bound[index]
-        excess = matrix @ point - bound
+        taken, bound = self.program.rows.take(index), self.program.bound[index]
+        excess = taken.times(point) - bound
         excess = np.where(self.program.equality[index], np.abs(excess), excess)
-        scale = np.maximum(1.0, np.maximum(np.abs(bound), np.abs(matrix).max(1)))
+        scale = np.maximum(1.0, np.maximum(np.abs(bound), taken.largest))
         return bool((excess <= TOLERANCES.holds * scale).all())
 
     def _true_literals(self, point: np.ndarray, literals: frozenset[int]) -> frozenset[int]:

@@ -112,9 +112,9 @@ class _Vertex:
         self.follows &= ~resting[:d]
         free = ~resting
         free[:d] &= ~self.follows
-        slack = np.abs(sample.matrix[enforced] @ point - sample.bound[enforced])
+        slack = np.abs(sample.rows.take(enforced).times(point) - sample.bound[enforced])
         self.rows = enforced[slack <= _TIGHT * sample.scale[enforced]]
-        self.matrix = sample.matrix[self.rows]
+        self.matrix = sample.rows.take(self.rows).dense()
         self._outputs = free[:d]
         own = self.matrix[:, free]
         size = np.abs(own).max(1, initial=0.0)

@@ -21,6 +21,11 @@ class Moves:
     Args:
         moves: for each of them the column that is its distance, which stands in no row, and the
             centre, which lies within its bounds.
+
+    Attributes:
+        column: that move; in a split program the column is the move up.
+        away: their distances; in a split program the move down.
+        centre: of each.
     """
 
     def __init__(self, moves: Mapping[int, tuple[int, float]]) -> None:
@@ -28,13 +33,17 @@ class Moves:
         self.away = np.array([away for away, _ in moves.values()], dtype=np.int64)
         self.centre = np.array([centre for _, centre in moves.values()])
 
+    def spread(self, columns: int) -> tuple[np.ndarray, np.ndarray]:
+        """For each of some columns the one that is its distance, or -1, and its centre, or 0."""
+        down, centre = np.full(columns, -1), np.zeros(columns)
+        down[self.column], centre[self.column] = self.away, self.centre
+        return down, centre
+
     def split(self, program: SparseLinearProgram) -> SparseLinearProgram:
         """The program in up and down instead of column and distance."""
         if not len(self.column):
             return program
-        width = len(program.cost)
-        centre, down = np.zeros(width), np.full(width, -1)
-        centre[self.column], down[self.column] = self.centre, self.away
+        down, centre = self.spread(len(program.cost))
         rows, column, value = len(program.row_lower), program.column, program.value
         owner = np.repeat(np.arange(rows), np.diff(program.start))
         shift = np.bincount(owner, value * centre[column], rows)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Solver
@@ -51,11 +52,10 @@ def no_more_than(
     program: DisjunctiveProgram, slack: np.ndarray, point: np.ndarray
 ) -> DisjunctiveProgram:
     """An elastic program whose rules are broken no more than at a point."""
-    matrix = np.vstack([program.matrix, slack[None].astype(float)])
     bound = np.concatenate([program.bound, [TOLERANCES.above(float(slack @ point))]])
     return replace(
         program,
-        matrix=matrix,
+        rows=program.rows.above(Compressed.of(slack[None].astype(float))),
         bound=bound,
         equality=np.concatenate([program.equality, [False]]),
         global_rows=(*program.global_rows, len(bound) - 1),
@@ -105,7 +105,7 @@ def elastic(
         replace(
             program,
             cost=np.concatenate([program.cost, zeros]),
-            matrix=matrix,
+            rows=Compressed.of(matrix),
             bound=np.concatenate([bound, extra_bound]),
             equality=np.concatenate([equality, np.zeros(len(extra), dtype=bool)]),
             lower=np.concatenate([program.lower, zeros]),

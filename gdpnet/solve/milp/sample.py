@@ -8,14 +8,26 @@ from functools import cached_property
 
 import numpy as np
 
+from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.data import Clause
 from gdpnet.ir.rules import Evaluated, Rules, refuse_curved
 from gdpnet.ir.steps import off_step, power_of_two, round_to_steps, steps
 from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
+from gdpnet.solve.milp.frame import Frames
 
 
 def _steps(rules: Rules) -> list[tuple[int, float]]:
     return steps(rules.data)
+
+
+class _Columns:
+    """Bounds of all columns, and which are whole numbers, as arrays."""
+
+    def __init__(self, rules: Rules) -> None:
+        columns = rules.data.columns
+        self.lower = np.array([column.lower for column in columns])
+        self.upper = np.array([column.upper for column in columns])
+        self.integer = np.array([column.integer for column in columns], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,7 @@ class RulesAtSample:
 
     Attributes:
         rules: the rule model.
-        matrix: `rows x n`.
+        rows: by their nonzeros, `rows x n`.
         bound: `rows`.
         equality: bool `rows`.
         clauses: the ones that apply.
@@ -32,7 +44,7 @@ class RulesAtSample:
     """
 
     rules: Rules
-    matrix: np.ndarray
+    rows: Compressed
     bound: np.ndarray
     equality: np.ndarray
     clauses: tuple[Clause, ...]
@@ -41,26 +53,29 @@ class RulesAtSample:
     @staticmethod
     def of(rules: Rules, evaluated: Evaluated, index: int) -> RulesAtSample:
         """RulesAtSample `index` of a batch."""
-        rows = evaluated.rows
-        matrix = rows.shared.detach().cpu().numpy()
-        if len(rows.varying):
-            matrix = matrix.copy()
-            varying = rows.varying.cpu().numpy()
-            matrix[varying] = rows.coefficients[index].detach().cpu().numpy()
+        values, rows = evaluated.rows, rules.table.entries
+        if len(values.varying):
+            given = values.coefficients[index].detach().cpu().numpy()
+            rows = rows.filled(values.varying.cpu().numpy(), given)
         active = evaluated.clauses[index].tolist()
         return RulesAtSample(
             rules=rules,
-            matrix=matrix,
-            bound=rows.bound[index].detach().cpu().numpy(),
-            equality=rows.equality.cpu().numpy(),
+            rows=rows.without_zeros(),
+            bound=values.bound[index].detach().cpu().numpy(),
+            equality=values.equality.cpu().numpy(),
             clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
             prices=dict(zip(rules.data.priced, evaluated.prices[index].tolist(), strict=True)),
         )
 
     @cached_property
+    def matrix(self) -> np.ndarray:
+        """The rows as a dense matrix, `rows x n`."""
+        return self.rows.dense()
+
+    @cached_property
     def scale(self) -> np.ndarray:
         """`max(1, |b|, max|a|)` of each row."""
-        return np.maximum(1.0, np.maximum(np.abs(self.bound), np.abs(self.matrix).max(1)))
+        return np.maximum(1.0, np.maximum(np.abs(self.bound), self.rows.largest))
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -68,47 +83,50 @@ class RulesAtSample:
 
         Solvers' tolerances are absolute: rows in small units would count for nothing.
         """
-        return power_of_two(np.abs(self.matrix).max(1, initial=0.0))
+        return power_of_two(self.rows.largest)
 
     @cached_property
     def size(self) -> np.ndarray:
         """`max(|b|, max|a|)` of each row; 1 for a row of zeros."""
-        size = np.maximum(np.abs(self.bound), np.abs(self.matrix).max(1))
+        size = np.maximum(np.abs(self.bound), self.rows.largest)
         return np.where(size > 0.0, size, 1.0)
 
-    @cached_property
+    @property
     def lower(self) -> np.ndarray:
         """Lower bounds of all columns."""
-        return np.array([column.lower for column in self.rules.data.columns])
+        return self.rules.cache[_Columns].lower
 
-    @cached_property
+    @property
     def upper(self) -> np.ndarray:
         """Upper bounds of all columns."""
-        return np.array([column.upper for column in self.rules.data.columns])
+        return self.rules.cache[_Columns].upper
 
-    @cached_property
+    @property
     def integer(self) -> np.ndarray:
         """Which columns are whole numbers."""
-        return np.array([column.integer for column in self.rules.data.columns])
+        return self.rules.cache[_Columns].integer
 
-    def _scaled(self, integer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _scaled(self, integer: np.ndarray) -> tuple[Compressed, np.ndarray]:
         """Rows in their units; those over integers alone say what whole numbers can.
 
         Args:
             integer: columns that are whole, bool `n`.
         """
-        matrix, bound = self.matrix * self.unit[:, None], self.bound.copy()
+        rows, bound = self.rows.by(self.unit), self.bound.copy()
+        ends, column = rows.start.tolist(), rows.column
         stepping = [
             (i, step)
             for i, step in self.rules.cache[_steps]
-            if integer[self.matrix[i] != 0.0].all()
+            if integer[column[ends[i] : ends[i + 1]]].all()
         ]
         round_to_steps([(i, step) for i, step in stepping if not self.equality[i]], bound)
         bound *= self.unit
-        for i, step in stepping:
-            if self.equality[i] and off_step(self.bound[i], step):
-                matrix[i], bound[i] = 0.0, 1.0
-        return matrix, bound
+        never = [i for i, step in stepping if self.equality[i] and off_step(self.bound[i], step)]
+        if never:
+            kept = np.ones(len(bound))
+            kept[never] = 0.0
+            rows, bound[never] = rows.by(kept).without_zeros(), 1.0
+        return rows, bound
 
     def largest(self, yhat: np.ndarray, ranges: bool) -> float:
         """The largest number that a solver has to do with.
@@ -144,30 +162,32 @@ class RulesAtSample:
         """
         refuse_curved(self.rules, "solver: MILP()")
         d, n = len(start), len(self.lower)
-        rows = len(self.bound)
+        number = len(self.bound)
         scaled, bound = self._scaled(self.integer & (not as_written))
         # y - eta <= start and -y - eta <= -start, where that is not said by `moves`
         apart = np.flatnonzero(self.integer[:d] | as_written)
         k = len(apart)
-        matrix = np.zeros((rows + 2 * k, n + d))
-        matrix[:rows, :n] = scaled
-        above = np.arange(rows, rows + k)
-        matrix[above, apart], matrix[above + k, apart] = 1.0, -1.0
-        matrix[above, n + apart] = matrix[above + k, n + apart] = -1.0
+        rows = scaled.widened(n + d)
+        for sign in (1.0, -1.0) if k else ():
+            pairs = np.stack([apart, n + apart], 1).ravel()
+            rows = rows.above(
+                Compressed(np.arange(0, 2 * k + 1, 2), pairs, np.tile([sign, -1.0], k), n + d)
+            )
         moving = np.setdiff1d(np.arange(d), apart).tolist()
         return DisjunctiveProgram(
             cost=np.concatenate([np.zeros(n), weights]),
-            matrix=matrix,
+            rows=rows,
             bound=np.concatenate([bound, start[apart], -start[apart]]),
             equality=np.concatenate([self.equality, np.zeros(2 * k, dtype=bool)]),
             lower=np.concatenate([self.lower, np.zeros(d)]),
             upper=np.concatenate([self.upper, np.full(d, np.inf)]),
             integer=np.concatenate([self.integer, np.zeros(d, dtype=bool)]),
-            global_rows=(*self.rules.data.global_rows, *range(rows, rows + 2 * k)),
+            global_rows=(*self.rules.data.global_rows, *range(number, number + 2 * k)),
             booleans=self.rules.data.booleans,
             clauses=self.clauses,
             prices={k: price / price_unit for k, price in self.prices.items()},
             moves={j: (n + j, float(start[j])) for j in moving},
+            frames=self.rules.cache[Frames],
         )
 
     def as_written(self) -> DisjunctiveProgram:
@@ -191,10 +211,10 @@ class RulesAtSample:
             bounded: columns whose bounds count, bool `n`.
             integer: columns that must be whole, bool `n`.
         """
-        matrix, bound = self._scaled(integer)
+        rows, bound = self._scaled(integer)
         return DisjunctiveProgram(
             cost=np.zeros(len(self.lower)),
-            matrix=matrix,
+            rows=rows,
             bound=bound,
             equality=self.equality,
             lower=np.where(bounded, self.lower, -np.inf),
@@ -229,9 +249,10 @@ class RulesAtSample:
         scale = self.scale
         # Every row twice: `a z - s t <= b`, and for equalities also `-a z - s t <= -b`; then
         # once more without t for the hard ones.
-        matrix = np.zeros((3 * len(self.bound), n + 1))
-        matrix[:, :n] = np.vstack([self.matrix, -self.matrix, self.matrix])
-        matrix[: 2 * len(self.bound), n] = -np.concatenate([scale, scale])
+        written = self.rows.with_column(-scale).above(
+            self.rows.by(-np.ones(len(scale))).with_column(-scale)
+        )
+        written = written.above(self.rows.widened(n + 1))
         bound = np.concatenate([self.bound, -self.bound, self.bound + level * scale])
         rows = len(self.bound)
 
@@ -241,7 +262,8 @@ class RulesAtSample:
         hard_rows = [2 * rows + i for i in hard]
         back = [i for i in hard if self.equality[i]]
         if back:  # a hard equality is two inequalities
-            matrix = np.vstack([matrix, np.hstack([-self.matrix[back], np.zeros((len(back), 1))])])
+            opposite = self.rows.take(back)
+            written = written.above(opposite.by(-np.ones(len(back))).widened(n + 1))
             bound = np.concatenate([bound, -self.bound[back] + level * scale[back]])
             hard_rows += range(3 * rows, 3 * rows + len(back))
         fixed = (
@@ -255,7 +277,7 @@ class RulesAtSample:
         whole = np.concatenate([np.zeros(d, dtype=bool), self.integer[d:], [False]])
         return DisjunctiveProgram(
             cost=np.concatenate([np.zeros(n), [1.0]]),
-            matrix=matrix,
+            rows=written,
             bound=bound,
             equality=np.zeros(len(bound), dtype=bool),
             lower=fixed[0],

@@ -59,13 +59,15 @@ def nearest_in(
 
 def _violations(sample: RulesAtSample, start: np.ndarray) -> np.ndarray:
     """By how much rows are broken at least, scaled, `rows`."""
-    d, matrix = len(start), sample.matrix
-    rest = matrix[:, d:]
-    with np.errstate(invalid="ignore"):
-        ends = np.stack([rest * sample.lower[d:], rest * sample.upper[d:]])
-    ends = np.where(rest == 0.0, 0.0, ends)
-    least = matrix[:, :d] @ start - sample.bound
-    below, above = least + ends.min(0).sum(1), least + ends.max(0).sum(1)
+    rows, value = sample.rows, sample.rows.value
+    ends = [sample.lower.copy(), sample.upper.copy()]
+    for end in ends:
+        end[: len(start)] = start
+    lower, upper = (value * end[rows.column] for end in ends)
+    below, above = (
+        np.bincount(rows.row, terms, len(rows)) - sample.bound
+        for terms in (np.minimum(lower, upper), np.maximum(lower, upper))
+    )
     broken = np.maximum(below, 0.0)
     broken = np.where(sample.equality, np.maximum(broken, -above), broken)
     return np.nan_to_num(np.maximum(broken, 0.0), posinf=0.0) / sample.size

@@ -12,48 +12,40 @@
   and bounds of a column in several disjuncts are one row, `v <= sum_k upper_k z_k`. Boxes come from
   the bounds of the columns, tightened by propagation through the global rows and then through
   those of the disjunct.
+- *Distances.* A column with a centre c is c + up - down, and of the box of a disjunct both moves
+  have bounds: where it lies above c, up is at least what is missing, and down is 0. These bounds
+  are the hull of the distance over the disjuncts: without them a program does not see what a
+  Disjunction costs before it is decided. For rows with several entries, the columns that they
+  touch move at least as far as the nearest point of the row chosen is away.
 - *Prices.* What a boolean costs where it is true is the cost of its binary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdpnet.ir.data import Kind
-from gdpnet.ir.logic import counts_in
+from gdpnet.ir.compressed import Compressed
 from gdpnet.lp.program import SparseLinearProgram
 from gdpnet.solve.milp.boxes import Box, propagate
+from gdpnet.solve.milp.frame import Copies
 from gdpnet.solve.milp.moves import Moves
 
 if TYPE_CHECKING:
     from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
 
+Array = np.ndarray
+
 # Solvers round a switch that is off by 1e-9: times more than this it would let a rule slip.
 _LARGEST_M = 1e8
 
-_ROUNDS = 3  # of propagation through the global rows
+_ROUNDS = 3  # of propagation, through the global rows and then through those of disjuncts
 
-
-@dataclass
-class _Rows:
-    """Rows as they are written."""
-
-    start: list[int] = field(default_factory=lambda: [0])
-    column: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-
-    def add(self, columns: Sequence[int], values: Sequence[float], low: float, up: float) -> None:
-        self.column += columns
-        self.value += values
-        self.start.append(len(self.column))
-        self.lower.append(low)
-        self.upper.append(up)
+# The order of rows: what belongs to a choice stands together.
+_GLOBAL, _SWITCHED, _LOGIC = -1, 2**40, 2**40 + 1
+_KINDS = 3  # of rows of a choice
 
 
 class Written:
@@ -70,255 +62,316 @@ class Written:
     linear: SparseLinearProgram
 
     def __init__(self, program: DisjunctiveProgram) -> None:
-        self.program = program
-        self._rows, self._moves = _Rows(), Moves(program.moves)
-        self._source = program.source
-        self._counts = counts_in(
-            [clause.literals for clause in program.clauses],
-            {k + 1 for k, boolean in enumerate(program.booleans) if boolean.helper},
-        )
-        inner = {cell for count in self._counts for cell in count.cells[:-1]}
-        relevant = {abs(literal) for clause in program.clauses for literal in clause.literals}
-        relevant |= {clause.guard + 1 for clause in program.clauses if clause.guard >= 0}
-        self._place = {k: len(program.cost) + at for at, k in enumerate(sorted(relevant - inner))}
-        self._fixed: set[int] = set()  # booleans that cannot be true
-        self.possible = self._write(inner)
+        self.program, self._frame = program, program.frame
+        self._moves, self._lines, self._split = Moves(program.moves), _Lines(), _Lines()
+        self._first = len(program.cost)  # binary
+        self.possible = self._write()
 
     def with_guess(self, literals: frozenset[int] | None) -> SparseLinearProgram:
         """The program, to be searched from true literals of a known point on."""
         if literals is None:
             return self.linear
+        frame = self._frame
         guess = np.full(len(self.linear.cost), np.nan)
-        for k, at in self._place.items():
-            guess[at] = float(k in literals)
-        for literals_of in self._chosen:  # exactly one of them, and all of them are there
-            true = [self._place[k] for k in literals_of if k in literals]
-            guess[true[1:]] = 0.0
+        own = guess[self._first :]
+        own[:] = [k in literals for k in frame.booleans.tolist()]
+        # Of a choice exactly one: the first.
+        true = own[frame.binary]
+        before = np.cumsum(true) - true
+        first = np.searchsorted(frame.group, np.arange(frame.choices))
+        again = (true > 0.0) & (before > before[first][frame.group] if len(first) else False)
+        own[frame.binary[again]] = 0.0
         return replace(self.linear, guess=guess)
 
-    def point(self, point: np.ndarray) -> np.ndarray:
+    def point(self, point: Array) -> Array:
         """A point of the disjunctive program from one of the written."""
-        return self._moves.back(point)[: len(self.program.cost)]
+        return self._moves.back(point)[: self._first]
 
-    def literals(self, point: np.ndarray) -> frozenset[int]:
+    def literals(self, point: Array) -> frozenset[int]:
         """Literals that are true at a point of the written program."""
-        true = {k: point[at] > 0.5 for k, at in self._place.items()}
-        for count in self._counts:  # steps of a count are what has been counted by then
+        binaries = (point[self._first :] > 0.5).tolist()
+        true = dict(zip(self._frame.booleans.tolist(), binaries, strict=True))
+        for count in self._frame.counts:  # steps of a count are what has been counted by then
             true |= count.steps(true)
         return frozenset(k if is_true else -k for k, is_true in true.items())
 
     # ---- writing ------------------------------------------------------------------------------
 
-    def _write(self, inner: set[int]) -> bool:
-        program = self.program
-        n, width = len(program.cost), len(program.cost) + len(self._place)
+    def _write(self) -> bool:
+        program, frame, lines = self.program, self._frame, self._lines
         box = Box(program.lower.copy(), program.upper.copy())
-        propagate(self._source, program.global_rows, box, _ROUNDS)
-        for i in dict.fromkeys(program.global_rows):
-            columns, values, bound, equal = self._source.row(i)
-            self._rows.add(columns, values, bound if equal else -np.inf, bound)
-        chosen = self._choices()
-        self._chosen = [group.literals for group in chosen]
-        own = {k for group in chosen for k in group.literals}
-        for group in chosen:
-            if not self._write_choice(group, box):
-                return False
-        for k in self._place:
-            boolean = program.booleans[k - 1]
-            if k not in own and not self._switched(boolean.true_rows, k, True, box):
-                return False
-            if not self._switched(boolean.false_rows, k, False, box):
-                return False
-        self._write_logic(chosen, inner)
-        lower, upper = np.zeros(width), np.ones(width)
-        lower[:n], upper[:n] = program.lower, program.upper
-        upper[[self._place[k] for k in self._fixed]] = 0.0
-        rows = self._rows
-        prices = [program.prices.get(k - 1, 0.0) for k in self._place]  # in the order of places
-        integer = np.ones(width, dtype=bool)
-        integer[:n] = program.integer
+        index = np.fromiter(dict.fromkeys(program.global_rows), dtype=np.int64)
+        rows, bound = program.rows.take(index), program.bound[index]
+        propagate(rows, bound, program.equality[index], box, _ROUNDS)
+        low = np.where(program.equality[index], bound, -np.inf)
+        lines.add(np.full(len(index), _GLOBAL), low, bound, [(rows.row, rows.column, rows.value)])
+        kept = np.ones(len(frame.members), dtype=bool)
+        if not (self._write_choices(box, kept) and self._write_switches(box)):
+            return False
+        logic = frame.logic
+        entries = logic.row, self._first + logic.column, logic.value
+        endless = np.full(len(frame.least), np.inf)
+        lines.add(np.full(len(frame.least), _LOGIC), frame.least, endless, [entries])
+        prices = [program.prices.get(k - 1, 0.0) for k in frame.booleans.tolist()]
+        binaries = np.ones(len(frame.booleans))
+        upper = binaries.copy()
+        upper[frame.binary[~kept]] = 0.0
+        start, column, value, row_lower, row_upper = lines.compressed()
         whole = SparseLinearProgram(
             cost=np.concatenate([program.cost, prices]),
-            row_lower=np.array(rows.lower),
-            row_upper=np.array(rows.upper),
-            lower=lower,
-            upper=upper,
-            start=np.array(rows.start),
-            column=np.array(rows.column, dtype=np.int64),
-            value=np.array(rows.value, dtype=float),
-            integer=integer,
+            row_lower=row_lower,
+            row_upper=row_upper,
+            lower=np.concatenate([program.lower, 0.0 * binaries]),
+            upper=np.concatenate([program.upper, upper]),
+            start=start,
+            column=column,
+            value=value,
+            integer=np.concatenate([program.integer, binaries > 0.0]),
         )
-        self.linear = self._moves.split(whole)
+        self.linear = self._split.under(self._moves.split(whole))
         return True
 
-    def _choices(self) -> list[_Choice]:
-        """Clauses of which exactly one literal may be taken to be true."""
-        program = self.program
-        met: dict[int, int] = {}
-        for clause in program.clauses:
-            for literal in clause.literals:
-                if literal > 0:
-                    met[literal] = met.get(literal, 0) + 1
-        excluded = {
-            frozenset((-c.literals[0], -c.literals[1]))
-            for c in program.clauses
-            if len(c.literals) == 2 and c.guard < 0 and max(c.literals) < 0
-        }
-        found, taken = [], set[int]()
-        for at, clause in enumerate(program.clauses):
-            literals = clause.literals
-            if clause.kind is not Kind.DISJUNCTION or len(literals) < 2 or min(literals) < 0:
-                continue
-            plain = all(not program.booleans[k - 1].tied and met[k] == 1 for k in literals)
-            pairs = [frozenset((a, b)) for i, a in enumerate(literals) for b in literals[:i]]
-            apart = clause.guard < 0 and all(pair in excluded for pair in pairs)
-            if (plain or apart) and taken.isdisjoint(literals):
-                taken.update(literals)
-                found.append(_Choice(at, literals, clause.guard + 1, frozenset(pairs)))
-        return found
+    def _write_choices(self, box: Box, kept: Array) -> bool:
+        """Rows of choices; `kept` loses the disjuncts that have no point."""
+        program, frame = self.program, self._frame
+        slots = Box(box.lower[frame.slot_column], box.upper[frame.slot_column])
+        own = frame.own
+        bound, equality = program.bound[own.row], program.equality[own.row]
+        copied = _over(own, program, len(frame.slot_column))
+        empty = propagate(copied, bound, equality, slots, _ROUNDS)
+        blank = np.diff(own.start) == 0  # it holds or it does not
+        empty |= blank & ((bound < 0.0) | (equality & (bound != 0.0)))
+        kept[frame.own_owner[empty]] = False
+        every = np.arange(frame.choices)
+        total = np.where(frame.guard >= 0, 0.0, 1.0)
+        guarded = np.flatnonzero(frame.guard >= 0)
+        self._lines.add(
+            _KINDS * every,
+            *(total, total),
+            [
+                (frame.group, self._first + frame.binary, np.ones(len(frame.group))),
+                (guarded, self._first + frame.guard[guarded], -np.ones(len(guarded))),
+            ],
+        )
+        return (
+            self._write_bounds(box, slots, kept)
+            and self._write_distances(kept)
+            and self._write_long(box, slots, kept)
+        )
 
-    def _write_choice(self, group: _Choice, box: Box) -> bool:
-        """The rows of all disjuncts of a choice."""
-        booleans = self.program.booleans
-        rows = [booleans[k - 1].true_rows for k in group.literals]
-        touched = sorted({j for each in rows for i in each for j in self._source.row(i)[0]})
-        local = {j: at for at, j in enumerate(touched)}
-        boxes, kept = [], []
-        for k, each in zip(group.literals, rows, strict=True):
-            own = Box(box.lower[touched], box.upper[touched])
-            if self._source.tighten(each, own, local):
-                boxes.append(own)
-                kept.append((k, each))
-            else:
-                self._fixed.add(k)
-        places = [self._place[k] for k, _ in kept]
-        base = Box(box.lower[touched], box.upper[touched])
-        guard = [self._place[group.guard]] if group.guard else []
-        total = 0.0 if guard else 1.0
-        ones = [1.0] * len(places) + [-1.0] * len(guard)
-        self._rows.add([*places, *guard], ones, total, total)
-        single = (i for each in rows for i in each if self._source.single(i))
-        bounded = {self._source.row(i)[0][0] for i in single}
-        for j in sorted(bounded):
-            at = local[j]
-            for sign, ends, end in (
-                (1.0, [b.upper[at] for b in boxes], base.upper[at]),
-                (-1.0, [-b.lower[at] for b in boxes], -base.lower[at]),
-            ):
-                if min(ends, default=end) < end and not self._envelope(
-                    group, [j], [sign], places, ends, end
-                ):
-                    return False
-        for position, (_, each) in enumerate(kept):
-            for i in each:
-                columns, values, bound, equal = self._source.row(i)
-                if len(columns) == 1:
-                    continue
-                size = max(map(abs, values), default=0.0)
-                if size == 0.0:
-                    if bound < 0.0 or (equal and bound != 0.0):
-                        self._fixed.add(kept[position][0])
-                    continue
-                for sign in (1.0, -1.0) if equal else (1.0,):
-                    a = [sign * value / size for value in values]
-                    b = sign * bound / size
-                    ats = [local[j] for j in columns]
-                    end = base.most(ats, a)
-                    if end <= b:
-                        continue  # it holds anyway
-                    ends = [each_box.most(ats, a) for each_box in boxes]
-                    ends[position] = b
-                    if not self._envelope(group, columns, a, places, ends, end):
-                        return False
-        return True
-
-    def _envelope(
-        self,
-        group: _Choice,
-        columns: Sequence[int],
-        values: Sequence[float],
-        places: Sequence[int],
-        ends: Sequence[float],
-        end: float,
-    ) -> bool:
-        """`a v <= sum_k ends_k z_k`, and `end` where the guard is not chosen."""
-        if not max(map(abs, [*ends, end] if group.guard else ends)) < _LARGEST_M:
+    def _write_bounds(self, box: Box, slots: Box, kept: Array) -> bool:
+        """What disjuncts say of single columns: one row for a column and all of them."""
+        frame, moves = self._frame, self._moves
+        sign, column, choice = frame.bound_sign, frame.bound_column, frame.bound_choice
+        end = np.where(sign > 0.0, box.upper[column], -box.lower[column])
+        pair, slot = frame.bound_pair, frame.bound_slot
+        ends = np.where(sign[pair] > 0.0, slots.upper[slot], -slots.lower[slot])
+        owner = frame.slot_owner[slot]
+        down, centre = moves.spread(len(self.program.cost))
+        apart, every = down[column] >= 0, np.arange(len(end))
+        given = _Envelopes(choice, 1, (every, column, sign), end, (pair, owner, ends))
+        if not self._envelopes(self._lines, given, given.cutting(kept) & ~apart, kept):
             return False
-        if group.guard:
-            # z_1 + ... + z_K = guard: relative to `end`, so that nothing is said without it.
-            off = [end - e for e in ends]
-            self._rows.add([*columns, *places], [*values, *off], -np.inf, end)
-            return True
-        # Relative to the last disjunct, whose binary then has no entry: one nonzero less.
-        last = ends[-1]
-        entries = [(p, last - e) for p, e in zip(places, ends, strict=True) if e != last]
-        self._rows.add(
-            [*columns, *(p for p, _ in entries)], [*values, *(v for _, v in entries)], -np.inf, last
+        # Measured from the centre: what is left to move that way, and what has to be moved back.
+        off, offs = end - sign * centre[column], ends - (sign * centre[column])[pair]
+        there, back = column, down[column]
+        ahead = np.where(sign > 0.0, there, back), np.where(sign > 0.0, back, there)
+        for at, by, least in ((ahead[0], 1.0, np.maximum), (ahead[1], -1.0, np.minimum)):
+            left = every, at, np.full(len(end), by)
+            far = least(0.0, off), (pair, owner, least(0.0, offs))
+            given = _Envelopes(choice, 1, left, *far)
+            if not self._envelopes(self._split, given, given.cutting(kept) & apart, kept):
+                return False
+        return True
+
+    def _write_distances(self, kept: Array) -> bool:
+        """How far the columns of a choice have to move, for each of its disjuncts."""
+        program, frame = self.program, self._frame
+        down, centre = self._moves.spread(len(program.cost))
+        column, choice = frame.touched_column, frame.touched_choice
+        inside = down[column] >= 0
+        column, choice = column[inside], choice[inside]
+        weight = np.where(down >= 0, program.cost[down], 0.0)
+        own = frame.own
+        value = program.rows.value[own.entry]
+        at = program.rows.column[own.entry]
+        broken = np.bincount(own.owner, value * centre[at], len(own.row)) - program.bound[own.row]
+        broken = np.where(program.equality[own.row], np.abs(broken), broken)
+        with np.errstate(divide="ignore"):
+            steep = np.abs(value) / weight[at]  # infinite where a column moves for nothing
+        steepest = _over(own, program, len(frame.slot_column)).most(steep)
+        needed = np.divide(broken, steepest, where=steepest > 0.0, out=np.zeros(len(broken)))
+        ends = np.zeros(len(frame.members))
+        np.maximum.at(ends, frame.own_owner, needed)
+        every = np.arange(frame.choices)
+        left = np.tile(choice, 2), np.concatenate([column, down[column]])
+        pairs = frame.group, np.arange(len(ends)), -ends
+        given = _Envelopes(
+            every, 2, (*left, -np.tile(weight[column], 2)), np.zeros(len(every)), pairs
         )
+        some = np.bincount(choice, minlength=frame.choices) > 0
+        return self._envelopes(self._split, given, given.cutting(kept) & some, kept)
+
+    def _write_long(self, box: Box, slots: Box, kept: Array) -> bool:
+        """Rows with several entries, each with a constant for every other disjunct."""
+        program, frame = self.program, self._frame
+        size, long, far = program.rows.largest, frame.long, frame.far
+        value = long.sign[long.owner] * program.rows.value[long.entry] / size[long.row[long.owner]]
+        end = np.bincount(long.owner, box.farthest(long.column, value), len(long.row))
+        away = far.sign[far.owner] * program.rows.value[far.entry] / size[far.row[far.owner]]
+        ends = np.bincount(far.owner, slots.farthest(far.column, away), len(far.row))
+        right = long.sign * program.bound[long.row] / size[long.row]
+        itself = frame.far_owner == frame.long_owner[frame.far_of]
+        ends = np.where(itself, right[frame.far_of], ends)
+        return self._envelopes(
+            self._lines,
+            _Envelopes(
+                frame.group[frame.long_owner],
+                2,
+                (long.owner, long.column, value),
+                end,
+                (frame.far_of, frame.far_owner, ends),
+            ),
+            *((end > right) & kept[frame.long_owner], kept),
+        )
+
+    def _envelopes(self, to: _Lines, given: _Envelopes, wanted: Array, kept: Array) -> bool:
+        """`a v <= sum_k ends_k z_k`, and `end` where the guard is not chosen.
+
+        Args:
+            to: where they are written to.
+            given: the rows.
+            wanted: which of them are written, bool.
+            kept: disjuncts that have a point, bool.
+        """
+        frame = self._frame
+        pair, owner, ends = given.pairs
+        guarded = frame.guard[given.choice] >= 0
+        some = wanted[pair] & kept[owner]
+        pair, owner, ends = pair[some], owner[some], ends[some]
+        if not (np.abs(ends) < _LARGEST_M).all():
+            return False
+        if not (np.abs(given.end[wanted & guarded]) < _LARGEST_M).all():
+            return False
+        # Relative to the last disjunct, whose binary then has no entry; of what is guarded relative
+        # to the end without it, so that nothing is said there.
+        last = np.zeros(len(wanted))
+        last[pair] = ends  # pairs are in order: the last one stays
+        last = np.where(guarded, given.end, last)
+        left, column, value = given.left
+        inside = wanted[left]
+        number = np.cumsum(wanted) - 1
+        entries = [
+            (number[left[inside]], column[inside], value[inside]),
+            (number[pair], self._first + frame.binary[owner], last[pair] - ends),
+        ]
+        key = _KINDS * given.choice[wanted] + given.kind
+        to.add(key, np.full(len(key), -np.inf), last[wanted], entries)
         return True
 
-    def _switched(self, rows: Sequence[int], k: int, on: bool, box: Box) -> bool:
-        """Rows that hold where boolean k is true (or false); False where no constant can be had."""
-        for i in rows:
-            columns, values, bound, equal = self._source.row(i)
-            size = max(map(abs, values), default=0.0) or 1.0
-            for sign in (1.0, -1.0) if equal else (1.0,):
-                a, b = [sign * value / size for value in values], sign * bound / size
-                slack = box.most(columns, a) - b
-                if slack <= 0.0:
-                    continue
-                if not slack < _LARGEST_M:
-                    return False
-                at = self._place[k]
-                if on:
-                    self._rows.add([*columns, at], [*a, slack], -np.inf, b + slack)
-                else:
-                    self._rows.add([*columns, at], [*a, -slack], -np.inf, b)
+    def _write_switches(self, box: Box) -> bool:
+        """Rows that hold where a boolean is true (or false); False where there is no constant."""
+        program, frame = self.program, self._frame
+        rows = frame.switched
+        largest = program.rows.largest[rows.row]
+        size = np.where(largest > 0.0, largest, 1.0)
+        value = rows.sign[rows.owner] * program.rows.value[rows.entry] / size[rows.owner]
+        bound = rows.sign * program.bound[rows.row] / size
+        slack = np.bincount(rows.owner, box.farthest(rows.column, value), len(rows.row)) - bound
+        wanted = slack > 0.0
+        if not (slack[wanted] < _LARGEST_M).all():
+            return False
+        number, inside = np.cumsum(wanted) - 1, wanted[rows.owner]
+        up = np.where(frame.on, slack, -slack)[wanted]
+        entries = [
+            (number[rows.owner[inside]], rows.column[inside], value[inside]),
+            (np.arange(len(up)), self._first + frame.switch[wanted], up),
+        ]
+        right = np.where(frame.on, bound + slack, bound)[wanted]
+        self._lines.add(np.full(len(up), _SWITCHED), np.full(len(up), -np.inf), right, entries)
         return True
-
-    def _write_logic(self, chosen: Sequence[_Choice], inner: set[int]) -> None:
-        program = self.program
-        done = {group.clause for group in chosen}
-        apart = {pair for group in chosen if not group.guard for pair in group.pairs}
-        counted = {clause for count in self._counts for clause in count.clauses}
-        for at, clause in enumerate(program.clauses):
-            literals = clause.literals
-            if at in done or (clause.guard < 0 and literals in counted):
-                continue
-            if len(literals) == 2 and clause.guard < 0 and frozenset(-k for k in literals) in apart:
-                continue
-            columns = [self._place[abs(k)] for k in literals]
-            values = [1.0 if k > 0 else -1.0 for k in literals]
-            low = 1.0 - sum(k < 0 for k in literals)
-            if clause.guard >= 0:
-                columns.append(self._place[clause.guard + 1])
-                values.append(-1.0)
-                low -= 1.0
-            self._rows.add(columns, values, low, np.inf)
-        for count in self._counts:
-            columns = [self._place[abs(k)] for k in count.members]
-            values = [1.0 if k > 0 else -1.0 for k in count.members]
-            low = -float(sum(k < 0 for k in count.members))
-            self._rows.add(
-                [*columns, self._place[count.cells[-1]]],
-                [*values, -float(count.least)],
-                low,
-                np.inf,
-            )
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """A clause of which exactly one literal is true.
+class _Envelopes:
+    """Rows with an end for each disjunct of a choice.
 
     Attributes:
-        clause: its place.
-        literals: of it, all positive.
-        guard: literal under which it is required, 0 for always.
-        pairs: of its literals.
+        choice: of each row.
+        kind: where they stand among the rows of a choice.
+        left: row, column and value of the entries on the left.
+        end: the most that the left side can be, `rows`.
+        pairs: row, disjunct and end, in order.
     """
 
-    clause: int
-    literals: tuple[int, ...]
-    guard: int
-    pairs: frozenset[frozenset[int]]
+    choice: Array
+    kind: int
+    left: tuple[Array, Array, Array]
+    end: Array
+    pairs: tuple[Array, Array, Array]
+
+    def cutting(self, kept: Array) -> Array:
+        """Which rows say something for a disjunct that is kept, bool."""
+        pair, owner, ends = self.pairs
+        least = np.full(len(self.end), np.inf)
+        np.minimum.at(least, pair, np.where(kept[owner], ends, np.inf))
+        return least < self.end
+
+
+@dataclass
+class _Lines:
+    """Rows as they are written: blocks of them, put in order at the end."""
+
+    key: list[Array] = field(default_factory=list)
+    lower: list[Array] = field(default_factory=list)
+    upper: list[Array] = field(default_factory=list)
+    row: list[Array] = field(default_factory=list)
+    column: list[Array] = field(default_factory=list)
+    value: list[Array] = field(default_factory=list)
+    count: int = 0
+
+    def add(
+        self, key: Array, lower: Array, upper: Array, entries: list[tuple[Array, Array, Array]]
+    ) -> None:
+        """A block: places of rows in the order, their ends, and (row, column, value) within it."""
+        self.key.append(key)
+        self.lower.append(lower)
+        self.upper.append(upper)
+        for row, column, value in entries:
+            self.row.append(self.count + row)
+            self.column.append(column)
+            self.value.append(value)
+        self.count += len(key)
+
+    def compressed(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Start, column and value of all rows, lower and upper ends; without entries that are 0."""
+        order = np.argsort(np.concatenate(self.key), kind="stable")
+        place = np.empty(self.count, dtype=np.int64)
+        place[order] = np.arange(self.count)
+        row, column = place[np.concatenate(self.row)], np.concatenate(self.column)
+        value = np.concatenate(self.value)
+        entry = np.flatnonzero(value != 0.0)
+        entry = entry[np.argsort(row[entry], kind="stable")]
+        start = np.searchsorted(row[entry], np.arange(self.count + 1))
+        lower, upper = np.concatenate(self.lower)[order], np.concatenate(self.upper)[order]
+        return start, column[entry], value[entry], lower, upper
+
+    def under(self, program: SparseLinearProgram) -> SparseLinearProgram:
+        """A program with these rows besides its own."""
+        if not self.count:
+            return program
+        start, column, value, lower, upper = self.compressed()
+        return replace(
+            program,
+            start=np.concatenate([program.start, program.start[-1] + start[1:]]),
+            column=np.concatenate([program.column, column]),
+            value=np.concatenate([program.value, value]),
+            row_lower=np.concatenate([program.row_lower, lower]),
+            row_upper=np.concatenate([program.row_upper, upper]),
+        )
+
+
+def _over(copies: Copies, program: DisjunctiveProgram, columns: int) -> Compressed:
+    """Copies of rows as rows over their own columns."""
+    value = program.rows.value[copies.entry]
+    return Compressed(copies.start, copies.column, value, columns)
