@@ -210,9 +210,11 @@ def _scales(structure: ConicStructure, entries: Array) -> tuple[Array, Array]:
     Small ones count like others then, and large ones do not drown them.
     """
     count = len(structure.start) - 1
-    row = np.repeat(np.arange(count), np.diff(structure.start))
+    length = np.diff(structure.start)
+    row, filled = np.repeat(np.arange(count), length), np.flatnonzero(length)
     largest = np.zeros((len(entries), count))
-    np.maximum.at(largest.T, row, np.abs(entries).T)
+    if len(filled):
+        largest[:, filled] = np.maximum.reduceat(np.abs(entries), structure.start[filled], axis=1)
     linear = part_of_no_cone(count, structure.cones)
     return np.where(linear, power_of_two(largest), 1.0), row
 
