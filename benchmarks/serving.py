@@ -3,8 +3,8 @@
     python benchmarks/serving.py [--quick] [--publish]
 
 One process of uvicorn on the loopback address; the clients are threads of this process, on the
-same cores. Routes alternate. Times of the clock depend on who else uses the machine, the
-processor time of the server less so. Needs the packages of
+same cores. Routes take turns, and processor times are medians of the turns; those of the clock
+depend on who else uses the machine. Needs the packages of
 tests/integrations/requirements.txt (`make test-integrations` installs them).
 """
 
@@ -141,7 +141,7 @@ def main() -> None:
     quick = arguments.quick
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, MAKE, folder], check=True)
-        for _ in range(1 if quick else 3):
+        for _ in range(1 if quick else 5):
             with serving(Path(folder)) as server:
                 results.add("start", first_answer_s=server.ready, cpu_s=server.cpu())
         with serving(Path(folder)) as server:

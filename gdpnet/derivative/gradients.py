@@ -348,10 +348,11 @@ class Derivative:
             told.append(True)
             warnings.warn(
                 f"The gradient passes {np.count_nonzero(identity)} of the {len(identity)} samples "
-                "of a batch unchanged, as 'straight_through' would: a fallback solved them, of "
-                "which no derivative is known (info.identity tells which, info.solver who solved "
-                "them). A larger time_limit, or node_limit of gdpnet.solve.Exact, lets the engine "
-                "finish more. This is told once for these rules.",
+                "of a batch unchanged, as 'straight_through' would: no derivative of them is "
+                "known. Either a fallback solved them, and a larger time_limit, or node_limit of "
+                "gdpnet.solve.Exact, lets the engine finish more; or the program of gradient='qp' "
+                "could not be solved, which 'vertex' and 'auto' do not need. info.identity tells "
+                "which samples, info.solver who solved them. This is told once for these rules.",
                 IdentityGradientWarning,
                 stacklevel=2,
             )

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from gdpnet.checks import check_choice
 from gdpnet.errors import ConflictError, IdentityGradientWarning, InputError, SolverError
 from gdpnet.extras import need
-from gdpnet.ir.batch import Origin, as_tensor, refuse_nonfinite
+from gdpnet.ir.batch import Origin, as_tensor, refuse_nonfinite, to_cpu
 from gdpnet.lp.program import Outcome
 from gdpnet.relaxation.parametric import AtomTable, ParametricProgram
 from gdpnet.relaxation.regularised import regularised
@@ -183,7 +183,7 @@ class ProgramLayer(nn.Module):
                     f"input {names}: leading shape {tuple(tensor.shape[:-1])}, where another has "
                     f"{tuple(shape)}; expected the same, or a single one for all samples."
                 )
-            own = tensor.cpu().double()
+            own = to_cpu(tensor).double()
             if tensor.shape[:-1] != shape:
                 own = own.reshape(-1).expand(*shape, len(names))
             used = [(k, place) for k, place in enumerate(places) if place >= 0]

@@ -476,7 +476,8 @@ class ProjectionInfo:
     def identity(self) -> torch.Tensor | None:
         """Samples that were moved and whose gradient passes unchanged all the same, bool `...`.
 
-        A fallback solved them, of which no derivative is known. None where y has no gradient.
+        A fallback solved them, or the QP was not solved: no derivative is known. None where y has
+        no gradient.
         """
         derivative = self._projection.derivative
         return None if derivative is None else self._projection._tensor(derivative.identity)

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from gdpnet.ir.steps import power_of_two
-from gdpnet.lp import clarabel, highs
+from gdpnet.lp import active_set, clarabel, highs
 from gdpnet.lp.clarabel import KeptProgram
-from gdpnet.lp.conic import ConicSolution, part_of_no_cone
+from gdpnet.lp.conic import ConicSolution, ConicStructure, part_of_no_cone
 from gdpnet.lp.options import CLARABEL_CLOSE
 from gdpnet.lp.persistent import PersistentHighs
 from gdpnet.lp.program import Outcome, SparseLinearProgram
@@ -29,6 +29,7 @@ Array = np.ndarray
 
 _TOLERANCE = 1e-6  # of rows on what is returned, relative to max(1, |b|, max|a|)
 _WEIGHT = 1e-6  # a copy with less is left out of derivatives
+_LARGE = 1e3  # beyond, what is right to twelve digits of the cost is not in columns of size 1
 
 
 class SolvedPrograms(NamedTuple):
@@ -89,6 +90,8 @@ class ProgramSolver:
     ) -> None:
         program, structure = self.program, self.program.structure
         solver = PersistentHighs()
+        scale, row = _scales(structure, entries)
+        entries, bound = entries * scale[:, row], bound * scale
         for s in range(len(cost)):
             lower = np.where(structure.equality, bound[s], -np.inf)
             solver.load(
@@ -127,17 +130,14 @@ class ConicPrograms:
 
     def __init__(self, program: ParametricProgram) -> None:
         self.program = program
-        structure = program.structure
-        self.form = StandardForm(structure)
-        self._row = np.repeat(np.arange(len(structure.start) - 1), np.diff(structure.start))
-        self._linear = part_of_no_cone(len(structure.start) - 1, structure.cones)
+        self.form = StandardForm(program.structure)
         self._idle: list[KeptProgram] = []
         self._lock = threading.Lock()
 
     def solve(self, entries: Array, bound: Array, cost: Array) -> list[ConicSolution]:
-        """What Clarabel says of each sample, its rows scaled by `_scales`."""
-        scale = self._scales(entries)
-        values, right = self.form.matrices(entries * scale[:, self._row], bound * scale)
+        """What is found for each sample, its rows scaled by `_scales`."""
+        scale, row = _scales(self.program.structure, entries)
+        values, right = self.form.matrices(entries * scale[:, row], bound * scale)
         unit = power_of_two(np.abs(cost).max(1, initial=0.0))
         square = self.program.square
         with self._lock:
@@ -145,7 +145,8 @@ class ConicPrograms:
         kept = kept or self._new()
         found = []
         for s, times in enumerate(unit.tolist()):
-            one = kept.solve(values[s], right[s], cost[s] * times, square * times)
+            given = values[s], right[s], cost[s] * times, square * times
+            one = self._by_rows(kept.solve(*given), *given)
             if one.dual is not None:
                 one = replace(one, bound=one.bound / times, dual=one.dual / times)
             found.append(one)
@@ -165,8 +166,8 @@ class ConicPrograms:
         """
         entries, bound, cost = (part.detach().numpy() for part in numbers)
         program, form = self.program, self.form
-        scale = self._scales(entries)
-        values, _ = form.matrices(entries * scale[:, self._row], bound * scale)
+        scale, row = _scales(program.structure, entries)
+        values, _ = form.matrices(entries * scale[:, row], bound * scale)
         to_values, to_right = np.zeros_like(values), np.zeros((len(cost), form.rows))
         to_cost, known = np.zeros_like(cost), np.zeros(len(cost), dtype=bool)
         for s, found in enumerate(self.solve(entries, bound, cost)):
@@ -181,13 +182,18 @@ class ConicPrograms:
             )
             known[s] = True
         to_entries, to_bound = form.pull_back(to_values, to_right)
-        return (to_entries * scale[:, self._row], to_bound * scale, to_cost), known
+        return (to_entries * scale[:, row], to_bound * scale, to_cost), known
 
-    def _scales(self, entries: Array) -> Array:
-        """What linear rows are multiplied by, `batch x rows`: small ones count like others."""
-        largest = np.zeros((len(entries), len(self._linear)))
-        np.maximum.at(largest.T, self._row, np.abs(entries).T)
-        return np.where(self._linear, power_of_two(largest), 1.0)
+    def _by_rows(self, found: ConicSolution, *given: Array) -> ConicSolution:
+        """The same by tight rows, where Clarabel failed or numbers are too large for its digits."""
+        good = found.outcome is Outcome.OPTIMAL and np.abs(found.point).max(initial=0.0) <= _LARGE
+        if good or self.form.cones or found.outcome is Outcome.INFEASIBLE:
+            return found
+        values, right, cost, square = given
+        form = self.form
+        matrix = np.zeros((form.rows, len(cost)))
+        matrix[form.indices, form.column_of] = values
+        return active_set.solve(square, cost, matrix, right, form.equal) or found
 
     def _new(self) -> KeptProgram:
         """The program set up with numbers of no sample."""
@@ -196,6 +202,21 @@ class ConicPrograms:
         return KeptProgram(
             *(self.form, values[0], right[0], cost[0], self.program.square), options=CLARABEL_CLOSE
         )
+
+
+def _scales(structure: ConicStructure, entries: Array) -> tuple[Array, Array]:
+    """What linear rows are multiplied by, `batch x rows`, and the row of each entry.
+
+    Small ones count like others then, and large ones do not drown them.
+    """
+    count = len(structure.start) - 1
+    length = np.diff(structure.start)
+    row, filled = np.repeat(np.arange(count), length), np.flatnonzero(length)
+    largest = np.zeros((len(entries), count))
+    if len(filled):
+        largest[:, filled] = np.maximum.reduceat(np.abs(entries), structure.start[filled], axis=1)
+    linear = part_of_no_cone(count, structure.cones)
+    return np.where(linear, power_of_two(largest), 1.0), row
 
 
 def as_tensors(parts: tuple[Array, ...]) -> list[torch.Tensor]:

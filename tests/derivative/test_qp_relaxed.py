@@ -311,3 +311,14 @@ def test_samples_do_not_depend_on_those_beside_them() -> None:
         if s % 2 == 0:
             np.testing.assert_array_equal(of_beside.yhat[s], of_batch.yhat[s])
             np.testing.assert_array_equal(of_beside.bound[s], of_batch.bound[s])
+
+
+def test_programs_that_are_not_solved_are_told() -> None:
+    # Squares of 1e6 beside an eps of 1e-2: the end of the central path is not reached.
+    rules = next(p for p in PROBLEMS if p.name == "bad_scales").rules()
+    yhat = torch.tensor([[5e5, 0.0], [0.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    p = gdpnet.project(rules, yhat, relaxation="cnf", gradient="qp")
+    assert p.info.identity.tolist() == p.info.capped.tolist() == [True, False]
+    with pytest.warns(gdpnet.errors.IdentityGradientWarning, match=r"1 of the 2 samples.*'qp'"):
+        p.y.sum().backward()
+    assert yhat.grad[0].tolist() == [1.0, 1.0]

@@ -131,7 +131,7 @@ def test_the_driver_is_killed(
         [sys.executable, "-c", program, source, out, cluster.address], env=environment
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300  # it imports torch, on a machine that may have other work
         while not (out.exists() and contents(out) and writing(out)):
             assert process.poll() is None, "it finished before it could be killed"
             assert time.monotonic() < until

@@ -176,3 +176,81 @@ def test_cuda(rules, of_x: str) -> None:
     y.sum().backward()
     assert there.grad.is_cuda
     assert torch.equal(rules.satisfied(there, x.to(of_x)).cpu(), rules.satisfied(yhat, x))
+
+
+# ---- CUDA: where there is none, what is asked of torch is written down instead -----------------
+
+
+class OnCuda:
+    """What `to_cpu` and `to_device` ask of a tensor, with the calls they make, in order."""
+
+    def __init__(self, calls: list[tuple]) -> None:
+        self.calls = calls
+        self.shape, self.dtype = torch.Size([2, 3]), torch.float32
+        self.device, self.is_cuda = torch.device("cuda", 1), True
+
+    def cpu(self) -> None:
+        raise AssertionError("a copy into pageable memory, which waits for the device")
+
+    def copy_(self, value: OnCuda, **how: bool) -> OnCuda:
+        self.calls.append(("copy", value.device, how))
+        return self
+
+    def synchronize(self) -> None:
+        self.calls.append(("wait",))
+
+    def pin_memory(self) -> OnCuda:
+        self.calls.append(("pin",))
+        return self
+
+    def to(self, device: torch.device, **how: bool) -> OnCuda:
+        self.calls.append(("to", device, how))
+        return self
+
+
+def test_copies_from_cuda_are_pinned_and_waited_for_once(monkeypatch) -> None:
+    calls: list[tuple] = []
+    value, pinned = OnCuda(calls), OnCuda(calls)
+
+    def empty(shape: torch.Size, **how: object) -> OnCuda:
+        calls.append(("empty", tuple(shape), how))
+        return pinned
+
+    def stream(device: torch.device) -> OnCuda:
+        calls.append(("stream", device))
+        return value
+
+    monkeypatch.setattr(torch, "empty", empty)
+    monkeypatch.setattr(torch.cuda, "current_stream", stream)
+    assert batch.to_cpu(value) is pinned
+    monkeypatch.undo()
+    assert calls == [
+        ("empty", (2, 3), {"dtype": torch.float32, "pin_memory": True}),
+        ("copy", value.device, {"non_blocking": True}),
+        ("stream", value.device),  # of the tensor, not of the device that is current
+        ("wait",),
+    ]
+
+
+def test_copies_to_cuda_are_pinned_and_not_waited_for() -> None:
+    calls: list[tuple] = []
+    device = torch.device("cuda", 1)
+    batch.to_device(OnCuda(calls), device)
+    assert calls == [("pin",), ("to", device, {"non_blocking": True})]
+
+
+def test_a_program_is_handed_to_cuda_the_same_way(monkeypatch) -> None:
+    asked = []
+
+    def to_cpu(value: torch.Tensor) -> torch.Tensor:
+        asked.append(value.shape)
+        return value
+
+    monkeypatch.setattr("gdpnet.nn.program.to_cpu", to_cpu)
+    m = pyo.ConcreteModel()
+    m.p = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(bounds=(0, 3))
+    m.cost = pyo.Objective(expr=(m.y - m.p) ** 2)
+    layer = gdpnet.nn.ProgramLayer(m, inputs=[m.p], outputs=[m.y])
+    assert layer(torch.tensor([[2.0], [5.0]])).shape == (2, 1)
+    assert asked == [(2, 1)]

@@ -1,10 +1,11 @@
-"""ProgramLayer: against ProjectionLayer over the bank, cvxpylayers, and differences."""
+"""ProgramLayer: against ProjectionLayer over the bank, exact arithmetic, and differences."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -18,28 +19,12 @@ import gdpnet
 from gdpnet.errors import ConflictError, InputError, RuleError
 from gdpnet.nn import ProgramLayer
 from gdpnet.testing import PROBLEMS, Problem
+from tests.derivative.exact_oracle import DIGITS, dot, minimised
 
 pytestmark = pytest.mark.filterwarnings("ignore::gdpnet.errors.ZeroGradientWarning")
 
 Tensor = torch.Tensor
 F64 = torch.float64
-
-
-def norm_1(n: int, m: int) -> Any:
-    """`minimise |A x - b|_1 / 2, x >= 0`."""
-    model = pyo.ConcreteModel()
-    model.I, model.J = pyo.RangeSet(m), pyo.RangeSet(n)
-    model.A = pyo.Param(model.I, model.J, mutable=True, initialize=1.0)
-    model.b = pyo.Param(model.I, mutable=True, initialize=0.0)
-    model.x, model.t = pyo.Var(model.J, bounds=(0, None)), pyo.Var(model.I)
-
-    def residual(i: int) -> Any:
-        return sum(model.A[i, j] * model.x[j] for j in model.J) - model.b[i]
-
-    model.above = pyo.Constraint(model.I, rule=lambda m, i: residual(i) <= m.t[i])
-    model.below = pyo.Constraint(model.I, rule=lambda m, i: -m.t[i] <= residual(i))
-    model.cost = pyo.Objective(expr=0.5 * pyo.quicksum(model.t[i] for i in model.I))
-    return model
 
 
 def differences(function: Callable[[Tensor], Tensor], at: Tensor, step: float = 1e-5) -> Tensor:
@@ -98,11 +83,13 @@ def of_the_bank(problem: Problem, relaxation: str, norm: str) -> list[tuple[Any,
     return found
 
 
-# Whole numbers are relaxed in a program; without bounds there is no hull. Numbers of bad_scales are
-# 1e9 apart, and what eps means for both is too little beside the tolerance of Clarabel.
-LEFT_OUT = {"bad_scales", "unbounded_outputs", "half_bounded_outputs", "nested_unbounded",
+# Whole numbers are relaxed in a program; without bounds there is no hull.
+LEFT_OUT = {"unbounded_outputs", "half_bounded_outputs", "nested_unbounded",
             "contradictory_globals", "contradictory_unbounded", "unbounded_auxiliary"}  # fmt: skip
 COMPARED = [p for p in PROBLEMS if p.name not in LEFT_OUT]
+# Squares of ranges of 2e6 and 20 in one cone: Clarabel's points lack the digits for a derivative,
+# in the projection's own program as in this one.
+LEFT_OUT_OF_CONES = {"bad_scales"}
 
 
 @pytest.mark.parametrize(
@@ -114,12 +101,78 @@ def test_a_convexified_program_is_the_projection(part, relaxation, norm, tol) ->
     for problem in COMPARED[part::4]:
         if any(column.integer for column in problem.rules().data.columns):
             continue
+        if norm == "l2" and problem.name in LEFT_OUT_OF_CONES:
+            continue
         found = of_the_bank(problem, relaxation, norm)
         for own, twin in zip(found[::2], found[1::2], strict=True):
             for a, b in zip(own, twin, strict=True):
                 assert torch.allclose(b, a, rtol=tol, atol=tol), problem.name
             compared += 1
     assert compared > 10
+
+
+BAD_SCALES = [  # a y <= b of the globals and bounds, and of the two disjuncts
+    [((-1e6, -1e6), -2e6), ((1e-4, 1e-3), 150), ((1, 0), 2e6), ((-1, 0), 0), ((0, 1), 10),
+     ((0, -1), 10)],
+    [((1e4, 0), 5e4), ((0, -1), -1)],
+    [((-1e-3, 0), -1e3), ((0, 1), -1)],
+]  # fmt: skip
+
+
+def exact_bad_scales(yhat: list[Decimal], weights: list[float], eps: float) -> list[Decimal]:
+    """y of the regularised program of `bad_scales`, over (p, q, lambda) of both disjuncts."""
+    always, *disjuncts = BAD_SCALES
+    zero, d, width = Decimal(0), 2, 5
+    rows, limit = [[Decimal(int(j % width == 4)) for j in range(2 * width)]], [Decimal(1)]
+    for k, own in enumerate(disjuncts):
+        for numbers, bound in [*always, *own]:
+            a = [Decimal(v) for v in numbers]
+            row = [zero] * (2 * width)
+            row[k * width : k * width + 4] = [*a, *(-v for v in a)]
+            row[k * width + 4] = dot(a, yhat) - Decimal(bound)
+            largest = max(abs(v) for v in a)
+            rows.append([v / largest for v in row])
+            limit.append(zero)
+        for j in range(width):  # signs
+            rows.append([Decimal(-int(i == k * width + j)) for i in range(2 * width)])
+            limit.append(zero)
+    cost = [Decimal(w / max(weights)) for w in [*weights, *weights]] + [zero]
+    curvature = [Decimal(eps) * 2] * 4 + [Decimal(eps)]
+    x = minimised(cost * 2, curvature * 2, rows, limit, 1)
+    return [
+        v + sum(x[k * width + j] - x[k * width + d + j] for k in range(2))
+        for j, v in enumerate(yhat)
+    ]
+
+
+# The first is that of the bank; beyond 1e5 both disjuncts have weight, since eps is beside 1e10.
+@pytest.mark.parametrize(
+    "at",
+    [(0.01, -0.02), (1e6, 1.01), (1999999, -1), (5.01, 0), (5e5, 0), (9e5, 2), (999999.99, -3)],
+)
+def test_numbers_of_very_different_size(at) -> None:
+    rules = next(p for p in PROBLEMS if p.name == "bad_scales").rules()
+    weights, along, step = [1.2, 0.85], [1.0, 0.5], Decimal("1e-20")
+    expected = []
+    with localcontext() as context:
+        context.prec = DIGITS
+        for j in range(2):
+            ends = [[Decimal(v) + (sign * step if i == j else 0) for i, v in enumerate(at)]
+                    for sign in (1, -1)]  # fmt: skip
+            above, below = (exact_bad_scales(end, weights, 1e-2) for end in ends)
+            slope = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]
+            expected.append(float(dot(slope, [Decimal(v) for v in along])))
+    for relaxation in ("cnf", "dnf"):
+        program = gdpnet.convexify(rules, relaxation=relaxation, weights=weights)
+        twin = ProgramLayer(program, inputs=[program.gdpnet_yhat], outputs=[program.gdpnet_y])
+        own = gdpnet.ProjectionLayer(rules, relaxation=relaxation, gradient="qp", weights=weights)
+        yhat = torch.tensor([at], dtype=F64)
+        torch.testing.assert_close(twin(yhat), own(yhat), rtol=1e-9, atol=1e-9)
+        for layer in (own, twin) if relaxation == "dnf" else (twin,):
+            found = gradient(lambda t, f=layer: f(t) @ torch.tensor(along, dtype=F64), yhat)
+            torch.testing.assert_close(
+                found[0], torch.tensor(expected, dtype=F64), rtol=1e-7, atol=1e-8
+            )
 
 
 def test_pyomos_own_hull() -> None:
@@ -138,73 +191,6 @@ def test_pyomos_own_hull() -> None:
     torch.testing.assert_close(y[1:], at[1:])
     assert (y[0] - at[0]).norm() > 0.1
     torch.testing.assert_close(gradient(layer, at), differences(layer, at), rtol=1e-4, atol=1e-5)
-
-
-# ---- cvxpylayers -------------------------------------------------------------------------------
-
-EXACT = {"solve_method": "Clarabel", "tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
-
-
-@pytest.mark.filterwarnings("ignore")  # of cvxpylayers about numpy
-@pytest.mark.parametrize("eps", [0.0, 1e-2])
-def test_the_first_example_of_cvxpylayers(eps) -> None:
-    cp = pytest.importorskip("cvxpy")
-    peers = pytest.importorskip("cvxpylayers.torch")
-    n, m = 2, 3
-    x, A, b = cp.Variable(n), cp.Parameter((m, n)), cp.Parameter(m)
-    problem = cp.Problem(cp.Minimize(0.5 * cp.pnorm(A @ x - b, p=1)), [x >= 0])
-    peer = peers.CvxpyLayer(problem, parameters=[A, b], variables=[x])
-    model = norm_1(n, m)
-    layer = ProgramLayer(model, inputs=[model.A, model.b], outputs=[model.x], eps=eps)
-    for seed in range(8):
-        torch.manual_seed(seed)
-        a, c = torch.randn(m, n, dtype=F64), torch.randn(m, dtype=F64)
-        theirs = a.clone().requires_grad_(), c.clone().requires_grad_()
-        (answer,) = peer(*theirs, solver_args=EXACT)
-        answer.sum().backward()
-        ours = a.clone().requires_grad_(), c.clone().requires_grad_()
-        y = layer(ours[0].flatten(), ours[1])
-        y.sum().backward()
-        torch.testing.assert_close(y, answer, rtol=1e-6, atol=1e-6)
-        for one, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(one.grad, other.grad, rtol=1e-6, atol=1e-6)
-
-
-def box() -> Any:
-    """The geometric program of a box in logarithms: `1 / (x y z)`, faces and a ratio bounded."""
-    m = pyo.ConcreteModel()
-    m.a, m.b, m.c = (pyo.Param(mutable=True, initialize=v) for v in (2.0, 1.0, 0.5))
-    m.u = pyo.Var([0, 1, 2])
-    pairs = ((0, 1), (0, 2), (1, 2))
-    m.faces = pyo.Constraint(
-        expr=sum(pyo.exp(m.u[i] + m.u[j] + pyo.log(m.a) - pyo.log(m.b)) for i, j in pairs) <= 1
-    )
-    m.ratio = pyo.Constraint(expr=m.u[0] >= m.c * m.u[1])
-    m.volume = pyo.Objective(expr=m.u[0] + m.u[1] + m.u[2], sense=pyo.maximize)
-    return m
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_geometric_program_of_cvxpylayers() -> None:
-    cp = pytest.importorskip("cvxpy")
-    peers = pytest.importorskip("cvxpylayers.torch")
-    x, y, z = (cp.Variable(pos=True) for _ in range(3))
-    a, b = cp.Parameter(pos=True, value=2.0), cp.Parameter(pos=True, value=1.0)
-    c = cp.Parameter(value=0.5)
-    rows = [a * (x * y + x * z + y * z) <= b, x >= y**c]
-    problem = cp.Problem(cp.Minimize(1 / (x * y * z)), rows)
-    peer = peers.CvxpyLayer(problem, parameters=[a, b, c], variables=[x, y, z], gp=True)
-    theirs = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (2.0, 1.0, 0.5)]
-    answer = torch.stack(peer(*theirs, solver_args=EXACT))
-    answer.sum().backward()
-    m = box()
-    layer = ProgramLayer(m, inputs=[[m.a, m.b, m.c]], outputs=[m.u], eps=0)
-    ours = torch.tensor([2.0, 1.0, 0.5], dtype=F64, requires_grad=True)
-    found = layer(ours).exp()
-    found.sum().backward()
-    torch.testing.assert_close(found, answer, rtol=1e-6, atol=1e-6)
-    expected = torch.stack([t.grad for t in theirs])
-    torch.testing.assert_close(ours.grad, expected, rtol=1e-6, atol=1e-6)
 
 
 # ---- quadratic and convex programs -------------------------------------------------------------

@@ -25,6 +25,7 @@ class ConicQPs(Regularised):
     Attributes:
         y: the regularised point, (B, d); the prediction where there is none.
         capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
+        known: those whose program was solved, (B,) bool.
     """
 
     def __init__(self, relaxed: ConicLinearisation, eps: float) -> None:
@@ -50,6 +51,7 @@ class ConicQPs(Regularised):
             self._missing[samples[good]] = False
             self._jacobian.add(samples[good], written.jacobian(data, found, good))
         self.capped = self._missing & (numbers >= 0)
+        self.known = ~self._missing
 
     @property
     def missing(self) -> Array:

@@ -26,6 +26,7 @@ class RelaxedQPs(Regularised):
     Attributes:
         y: the regularised point, (B, d); the prediction where there is none.
         capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
+        known: the others.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RelaxedQPs(Regularised):
         )
         self.y = found.y
         self.capped = self._missing = ~found.solved
+        self.known = found.solved
         self._jacobian = vertices.with_groups([(np.arange(len(numbers)), found)])
 
     @property

@@ -5,17 +5,16 @@ diffcp writes squares as cones and is itself accurate to a few 1e-6, hence the t
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
+from cvxpylayers.torch import CvxpyLayer
 
 from gdpnet.core import SOLVED
 from gdpnet.testing import BY_NAME
 from tests.derivative.qp_oracle import terms
 from tests.derivative.test_qp import Case, of_problem, of_seed
-
-cp = pytest.importorskip("cvxpy")
-cvxpylayers = pytest.importorskip("cvxpylayers.torch")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of cvxpylayers about numpy
 
@@ -49,7 +48,7 @@ def layer(given: Case, sample: int) -> tuple[torch.Tensor, torch.Tensor] | None:
         weights.append(weight)
     rows += [sum(weights) == 1, y == yhat + sum(copies)]
     program = cp.Problem(cp.Minimize(cost), rows)
-    made = cvxpylayers.CvxpyLayer(program, parameters=[yhat], variables=[y])
+    made = CvxpyLayer(program, parameters=[yhat], variables=[y])
     prediction = torch.tensor(given.yhat[sample], requires_grad=True)
     (answer,) = made(prediction, solver_args=EXACT)
     (torch.cos(torch.arange(d)).double() @ answer).backward()
