@@ -61,10 +61,14 @@ CLARABEL: Options = {
 # Where points and gradients are wanted to more digits: what it does not reach is no failure, as
 # long as it is within the reduced tolerances.
 CLARABEL_CLOSE = CLARABEL | {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
-# For what it lost its way in: shorter steps, and what is right to six digits is taken.
+# For what it lost its way in: shorter steps, whose equations are solved to the last digits, and
+# what is right to six digits is taken.
 CLARABEL_CAREFUL = CLARABEL | {
     "max_step_fraction": 0.9,
     "max_iter": 400,
+    "iterative_refinement_max_iter": 50,
+    "iterative_refinement_reltol": 1e-15,
+    "iterative_refinement_abstol": 1e-15,
     "reduced_tol_gap_abs": 1e-6,
     "reduced_tol_gap_rel": 1e-6,
     "reduced_tol_feas": 1e-6,

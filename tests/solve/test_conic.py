@@ -498,3 +498,17 @@ def test_predictions_far_away_are_solved(seed: int, sample: int) -> None:
     # Beside the way there, what the relaxation leaves of the squares is nothing.
     away = case.weights * (p.y - yhat)[0].numpy()
     assert float(p.value[0]) == pytest.approx(away @ away, rel=1e-7)
+
+
+def test_cones_that_clarabel_lost_its_way_in_are_solved() -> None:
+    """The seventh sample was UNSOLVED, for equations of a step that were not solved well."""
+    rng = np.random.default_rng(3)
+    for k in range(8):
+        d = int(rng.integers(2, 9))
+        m = random_convex_model(rng, d, ["ellipsoids", "cones", "mixed"][k % 3], thin=0.0)
+        yhat = torch.from_numpy(rng.normal(size=(48, d)) * 3)[6:7]
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    p = gdpnet.project(rules, yhat, norm="l2", relaxation="pdnf:2")
+    exact = gdpnet.project(rules, yhat, norm="l2")
+    assert int(p.status[0]) in (Status.RELAXED, Status.PROJECTED)
+    assert 17.0 < float(p.value[0]) <= float(exact.value[0]) + 1e-6
