@@ -33,6 +33,12 @@ inline Batch priced_batch_of(const Component& component, Batch batch, const Numb
     return batch;
 }
 
+// Lets rules be left out, where some may.
+inline void leave(Batch& batch, const SetsOfBatch* sets) {
+    expect(sets == nullptr || Index(sets->pattern.size()) == batch.size(), "leaving: of the same batch");
+    batch.leaving = sets;
+}
+
 // The arrays of an `Output`.
 struct AnswerArrays {
     Array<double, 2> z;

@@ -27,10 +27,10 @@ void bind_band(nb::module_& module) {
                Array<const double, 2> bound, Array<const double, 2> yhat, Array<const double, 1> weights,
                Array<const double, 2> nearest, Array<const Truth, 2> assignment, double eps, Index cap, Index threads,
                bool chosen, double time_limit, double patience, Array<Truth, 1> status, Array<double, 2> y, Array<double, 1> value,
-               Array<Index, 1> products, Array<bool, 1> capped) {
+               Array<Index, 1> products, Array<bool, 1> capped, Array<const double, 2> price, double price_unit) {
                 band::Band found;
                 interruptible(time_limit, [&](Call& call) {
-                    found = self.solve({varying, bound, yhat, weights, eps}, {active, nearest, assignment}, cap,
+                    found = self.solve({varying, bound, yhat, weights, eps, price, price_unit}, {active, nearest, assignment}, cap,
                                        {status, y, value, products, capped}, {threads, chosen}, call);
                 }, patience);
                 return found;
@@ -38,22 +38,22 @@ void bind_band(nb::module_& module) {
             nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"), nb::arg("weights"),
             nb::arg("nearest"), nb::arg("assignment"), nb::arg("eps"), nb::arg("cap"), nb::arg("threads"),
             nb::arg("chosen"), nb::arg("time_limit"), nb::arg("patience"), nb::arg("status"), nb::arg("y"),
-            nb::arg("value"), nb::arg("products"), nb::arg("capped"),
+            nb::arg("value"), nb::arg("products"), nb::arg("capped"), nb::arg("price"), nb::arg("price_unit"),
             "Solves a batch: writes status and y, adds to value and products, sets capped. Returns the band.")
         .def(
             "vjp",
             [](band::Solver& self, const band::Band& band, Array<const double, 3> varying, Array<const double, 2> bound,
                Array<const double, 2> yhat, Array<const double, 1> weights, double eps, Index threads, bool chosen,
                Array<const double, 2> gradient, Array<double, 2> to_yhat, Array<double, 2> to_bound,
-               Array<double, 3> to_varying) {
+               Array<double, 3> to_varying, Array<double, 2> to_price) {
                 interruptible(kNoLimit, [&](Call& call) {
-                    self.vjp({varying, bound, yhat, weights, eps}, band, {gradient, to_yhat, to_bound, to_varying},
+                    self.vjp({varying, bound, yhat, weights, eps}, band, {gradient, to_yhat, to_bound, to_varying, to_price},
                              {threads, chosen}, call);
                 });
             },
             nb::arg("band"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"), nb::arg("weights"), nb::arg("eps"),
             nb::arg("threads"), nb::arg("chosen"), nb::arg("gradient"), nb::arg("to_yhat"), nb::arg("to_bound"),
-            nb::arg("to_varying"), "Gradients of a batch; to_yhat begins as the gradient, the others as 0.");
+            nb::arg("to_varying"), nb::arg("to_price"), "Gradients of a batch; to_yhat begins as the gradient, the others as 0.");
 }
 
 }  // namespace gdpnet::bind

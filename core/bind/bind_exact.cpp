@@ -34,9 +34,11 @@ struct DictionaryArrays {
 
 bool project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
              const Weights& weights, const Numbers& price, double price_unit, Index node_limit, double tolerance, double lost,
-             double time_limit, Index threads, bool chosen, nb::handle out, nb::handle detail, double patience) {
-    const Batch batch = priced_batch_of(self.component(), batch_of(self.component(), active, varying, bound, yhat, weights),
+             double time_limit, Index threads, bool chosen, nb::handle out, nb::handle detail, double patience,
+             const SetsOfBatch* leaving) {
+    Batch batch = priced_batch_of(self.component(), batch_of(self.component(), active, varying, bound, yhat, weights),
                                         price, price_unit);
+    leave(batch, leaving);
     const AnswerArrays arrays(out);
     const Answers answers = arrays.views(self.component(), batch.size());
     const auto run = [&](const Dictionaries* dictionaries) {
@@ -52,6 +54,50 @@ bool project(Search& self, const Bools& active, const Coefficients& varying, con
         run(&dictionaries);
     }
     return all_proved(answers);
+}
+
+SetsOfBatch cheapest(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound,
+                     const Array<const Index, 1>& booleans, const Array<const Index, 1>& clauses,
+                     const Array<const double, 1>& importance, Index node_limit, double time_limit,
+                     Index threads, bool chosen) {
+    const Component& component = self.component();
+    const Index size = active.extent(0), count = booleans.extent(0);
+    expect(clauses.extent(0) == count && importance.extent(0) == count, "cheapest: rules with an importance each");
+    const Droppable rules{copied(booleans), copied(clauses), copied(importance)};
+    for (Index p = 0; p < count; ++p) {
+        const Index c = rules.clause[p];
+        expect(0 <= c && c < component.logic.clauses() &&
+                   component.logic.clause_literal[component.logic.clause_start[c + 1] - 1] == rules.boolean[p] + 1,
+               "cheapest: clauses, and the booleans of their last literals");
+    }
+    const std::vector<double> nothing(std::size_t(size * component.rows.outputs), 0.0);
+    expect(active.extent(1) == component.logic.clauses() && bound.extent(0) == size && bound.extent(1) == component.rows.given() &&
+               varying.extent(0) == size && varying.extent(1) == Index(component.rows.varying.size()),
+           "cheapest: arrays of the batch's size");
+    const Batch batch{active, varying, bound, {nothing.data(), size, component.rows.outputs}, {}};
+    SetsOfBatch found;
+    interruptible(time_limit, [&](Call& call) {
+        found = self.cheapest(batch, rules, node_limit, {threads, chosen}, call);
+    });
+    return found;
+}
+
+// Writes one sample of each kind of rules, and the kind of every sample, both (batch,); returns the number of kinds.
+Index same_rules(const Bools& active, const Coefficients& varying, const Numbers& bound, const Array<Index, 1>& first,
+                 const Array<Index, 1>& pattern) {
+    const Index size = active.extent(0);
+    expect(varying.extent(0) == size && bound.extent(0) == size && first.extent(0) == size && pattern.extent(0) == size,
+           "same_rules: arrays of the batch's size");
+    const Patterns found({active, varying, bound, {nullptr, size, 0}, {}});
+    std::copy(found.first.begin(), found.first.end(), first.data());
+    std::copy(found.pattern.begin(), found.pattern.end(), pattern.data());
+    return Index(found.first.size());
+}
+
+// Where leaving out rules is proved not to help, (batch,).
+void hopeless(const SetsOfBatch& self, const Array<bool, 1>& to) {
+    expect(to.extent(0) == Index(self.pattern.size()), "hopeless: (batch,)");
+    for (Index s = 0; s < to.extent(0); ++s) to.data()[s] = self.of(s).hopeless;
 }
 
 void products(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
@@ -94,17 +140,24 @@ void bind_exact(nb::module_& module) {
     module.attr("ACCEPTED_AS_IS") = int(Status::accepted);
     module.attr("DETERMINED") = int(ColumnState::determined);
     module.attr("ACCEPTED") = kAccepted;
+    unchanging<SetsOfBatch>(module, "Sets", "Rules that may be left out, for a batch; see leaving.hpp.")
+        .def("hopeless", &hopeless, nb::arg("to"), "Writes where leaving out rules does not help, (batch,).");
     unchanging<Search>(module, "Search", "Searches of one component; see exact.hpp.")
         .def(nb::init<Component>(), nb::arg("component"))
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("price"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"),
              nb::arg("lost"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("chosen"), nb::arg("out"),
              nb::arg("detail").none(),
-             nb::arg("patience") = kNoLimit,
+             nb::arg("patience") = kNoLimit, nb::arg("leaving").none() = nb::none(),
              "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.")
+        .def("cheapest", &cheapest, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("booleans"),
+             nb::arg("clauses"), nb::arg("importance"), nb::arg("node_limit"), nb::arg("time_limit"),
+             nb::arg("threads"), nb::arg("chosen"), "The cheapest sets of rules to leave out; see leaving.hpp.")
         .def("products", &products, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("reach"), nb::arg("count"), nb::arg("distance"), nb::arg("z"),
              nb::arg("assignment"), "Lists the products of disjuncts within a reach.");
+    module.def("same_rules", &same_rules, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("first"),
+               nb::arg("pattern"), "Which samples have the same rules; see leaving.hpp.");
     module.def("vjp_vertex", &vjp_vertex, nb::arg("component"), nb::arg("varying"), nb::arg("detail"), nb::arg("z"),
                nb::arg("gradient"), nb::arg("to_yhat"), nb::arg("to_bound"), nb::arg("to_varying"),
                "Gradients of projections, from their final dictionaries; see vertex.hpp.");

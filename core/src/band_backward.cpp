@@ -242,6 +242,8 @@ void Adjoint::sample(const Band& band, Index s, Vector<const double> weights, do
     for (Index p = first; p < last; ++p) {
         const Piece piece(band, p);
         const double pi = joined ? (above / below - rate_[p - first]) / piece.slope : 0.0;
+        for (Index q = 0; q < band.priced; ++q)
+            if (band.pays[std::size_t(p * band.priced + q)]) pull.to_price[q] += pi;
         const Index frees = read_columns(piece, weights);
         const Index rows = read_rows(piece, pull.varying);
         if (rows == frees) {

@@ -44,9 +44,10 @@ Finish Listing::run(Stack& stack, Watch& watch, bool alive) {
 }
 
 Verdict Listing::settle(const Effort&) {
-    const Outcome outcome = node_.solve(reach_);
+    if (assignment_.prices.any && !((owed_ = assignment_.owed()) <= reach_)) return Verdict::closed;
+    const Outcome outcome = node_.solve(reach_ - owed_);
     if (outcome == Outcome::trouble) return Verdict::trouble;
-    if (outcome != Outcome::optimal || node_.distance() > reach_) return Verdict::closed;
+    if (outcome != Outcome::optimal || node_.distance() + owed_ > reach_) return Verdict::closed;
     clause_ = next_clause();
     if (clause_ >= 0) return Verdict::branch;
     if (node_.age > kFreshAge && !node_.refactor()) return Verdict::trouble;
@@ -146,7 +147,8 @@ void Listing::write_piece(Index p) {
     }
     std::fill(row.begin() + count, row.end(), kNoRow);
     std::ranges::copy(assignment_.state, products.state[p].begin());
-    products.intercept[p] = node_.distance();
+    products.paid[p] = owed_;  // all is decided here
+    products.intercept[p] = node_.distance() + owed_;
     products.slope[p] = eps_ * size;
     products.limit[p] = steady_weight();
 }

@@ -114,7 +114,7 @@ bool Pieces::compute(Products& products, Index p, double weight) {
         distance += q.kinked[j] ? std::abs(q.x[j]) : 0.0;
         square += q.curvature[j] * q.x[j] * q.x[j];
     }
-    const double price = distance + square + eps_ * t;
+    const double price = distance + products.paid[p] + square + eps_ * t;
     // The direction in which the copy grows is the least that meets what holds it.
     for (Index j = 0; j < n; ++j) {
         if (q.state[j] == Quadratic::Column::free) q.x[j] = 0.0;
@@ -126,7 +126,7 @@ bool Pieces::compute(Products& products, Index p, double weight) {
     products.slope[p] = slope;
     products.intercept[p] = price - slope * t;
     computed_[p] = weight;
-    share_[p] = weight * (distance + 0.5 * square * weight / t + 0.5 * eps_ * weight);
+    share_[p] = weight * (distance + products.paid[p] + 0.5 * square * weight / t + 0.5 * eps_ * weight);
     return true;
 }
 

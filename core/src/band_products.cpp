@@ -12,6 +12,7 @@ Products::Products(Index places, Index columns, Index booleans)
       slope(std::size_t(places)),
       limit(std::size_t(places)),
       weight(std::size_t(places)),
+      paid(std::size_t(places)),
       point(places, columns),
       kind(places, columns),
       row(places, columns, kNoRow),
@@ -21,6 +22,7 @@ void Products::copy(Index to, Index from) {
     intercept[to] = intercept[from];
     slope[to] = slope[from];
     limit[to] = limit[from];
+    paid[to] = paid[from];
     std::ranges::copy(point[from], point[to].begin());
     std::ranges::copy(kind[from], kind[to].begin());
     std::ranges::copy(row[from], row[to].begin());
@@ -39,7 +41,10 @@ void Products::keep_if_distinct(Index cap) {
     const Index p = count;
     Index farthest = 0;
     for (Index q = 0; q < p; ++q) {
-        if (same_point(p, q)) return;
+        if (same_point(p, q)) {
+            if (paid[p] < paid[q]) copy(q, p);
+            return;
+        }
         if (intercept[q] > intercept[farthest]) farthest = q;
     }
     if (count < cap) {
@@ -87,7 +92,8 @@ void Products::fill() {
     }
 }
 
-void Band::append(Products& products, Index p) {
+void Band::append(Products& products, Index p, const std::vector<Index>& priced_booleans) {
+    for (const Index k : priced_booleans) pays.push_back(products.state(p, k) == 1);
     slope.push_back(products.slope[p]);
     weight.push_back(products.weight[p]);
     point.insert(point.end(), products.point[p].begin(), products.point[p].end());
@@ -101,6 +107,7 @@ void Band::append(const Band& other) {
     point.insert(point.end(), other.point.begin(), other.point.end());
     kind.insert(kind.end(), other.kind.begin(), other.kind.end());
     row.insert(row.end(), other.row.begin(), other.row.end());
+    pays.insert(pays.end(), other.pays.begin(), other.pays.end());
 }
 
 }  // namespace gdpnet::band

@@ -37,7 +37,7 @@ struct Solver::Workspace {
     }
 
     // How far the farthest product with weight may be; see the head of solver.hpp.
-    double reach(const Given& given, Index s, Vector<const double> nearest) const {
+    double reach(const Given& given, Index s, Vector<const double> nearest, Vector<const Truth> chosen) const {
         double distance = 0.0, size = 1.0;
         for (Index j = 0; j < rows.columns(); ++j) {
             if (j < rows.outputs) {
@@ -48,6 +48,7 @@ struct Solver::Workspace {
                 size += nearest[j] * nearest[j];
             }
         }
+        if (assignment.prices.any) distance += assignment.prices.sum(chosen);
         return distance + (given.eps * size + kReach * std::max(1.0, distance));
     }
 
@@ -59,8 +60,9 @@ struct Solver::Workspace {
             if (rows.integer[j]) lower[j] = upper[j] = std::nearbyint(nearest[j]);
         }
         node.start(lower, upper, given.yhat[s], given.weights);
-        assignment.begin(projected.active[s]);
-        listing.begin(projected.assignment[s], rows.outputs, given.eps, reach(given, s, nearest), cap, products);
+        assignment.begin(projected.active[s], given.price[s], 1.0 / given.price_unit);
+        const double farthest = reach(given, s, nearest, projected.assignment[s]);
+        listing.begin(projected.assignment[s], rows.outputs, given.eps, farthest, cap, products);
         bool alive = true;
         for (const Index i : rows.global_rows) alive = alive && node.enforce(i);
         const Finish finish = listing.run(stack, watch, alive);
@@ -92,7 +94,7 @@ struct Solver::Workspace {
             const auto point = products.point[p];
             double& value = solution.value[s];
             ++solution.products[s];
-            value += 0.5 * given.eps * weight * weight;
+            value += 0.5 * given.eps * weight * weight + weight * products.paid[p];
             for (Index j = 0; j < rows.columns(); ++j) {
                 const double z = weight * point[j];
                 if (j < rows.outputs) {
@@ -115,6 +117,7 @@ Band Solver::solve(const Given& given, const Projected& projected, Index cap, co
     const Index size = given.yhat.lines;
     Band whole;
     whole.columns = component_.rows.columns();
+    whole.priced = Index(component_.logic.priced.size());
     whole.start.assign(std::size_t(size + 1), 0);
     std::mutex mutex;
     std::vector<std::pair<Index, Band>> stretches;  // of samples that a thread did in one go, by the first of them
@@ -132,7 +135,7 @@ Band Solver::solve(const Given& given, const Projected& projected, Index cap, co
             work->mix(given, s, solution);
             for (Index p = 0; p < work->products.count; ++p) {
                 if (work->products.weight[p] <= 0.0) continue;
-                band.append(work->products, p);
+                band.append(work->products, p, component_.logic.priced);
                 ++whole.start[s + 1];
             }
         }
@@ -152,7 +155,7 @@ void Solver::vjp(const Given& given, const Band& band, const Gradients& gradient
         auto adjoint = adjoints_.take([&] { return std::make_unique<Adjoint>(component_.rows); });
         for (Index s = first; s < last && !watch.interrupted(); ++s) {
             const Pull pull{given.varying[s],     given.bound[s],        given.yhat[s],          gradients.gradient[s],
-                            gradients.to_yhat[s], gradients.to_bound[s], gradients.to_varying[s]};
+                            gradients.to_yhat[s], gradients.to_bound[s], gradients.to_varying[s], gradients.to_price[s]};
             adjoint->sample(band, s, given.weights, given.eps, pull);
         }
         adjoints_.give(std::move(adjoint));

@@ -52,7 +52,7 @@ template <class AnyNode>
 void Euclidean<AnyNode>::open(Frame& frame, const Children& children) {
     if (column_ >= 0) {
         open_split(frame, children, column_, split_, node_.bound() + owed_);
-    } else {
+    } else if (!open_sets(frame, children, assignment_, branching_, node_.bound() + owed_, limit_)) {
         open_clause(frame, children, assignment_.logic, branching_, limit_);
     }
 }
@@ -61,6 +61,7 @@ void Euclidean<AnyNode>::open(Frame& frame, const Children& children) {
 template <class AnyNode>
 typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::look() {
     while (true) {
+        if (!assignment_.may_leave_out()) return Finding::closed;
         if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff())) return Finding::closed;
         const Outcome outcome = node_.solve(cutoff() - owed_);
         if (outcome == Outcome::trouble) return Finding::trouble;

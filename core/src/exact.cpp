@@ -45,6 +45,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     const Rows& rows = component_.rows;
     work.sample.load(batch.varying[s], batch.bound[s]);
     work.assignment.begin(batch.active[s], batch.price[s], 1.0 / batch.price_unit);
+    work.assignment.leave_one_of(batch.leaving, s);
     watch.over(long(rows.count()) + 50);
     if (rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
         answers.status[s] = std::int8_t(Status::accepted);
@@ -144,6 +145,46 @@ void Search::read_dictionary(const Workspace& work, Index s, const Dictionaries&
         dictionaries.tight_rows(s, count) = -1;
         dictionaries.multipliers(s, count) = 0.0;
     }
+}
+
+SetsOfBatch Search::cheapest(const Batch& batch, const Droppable& rules, Index nodes, Threads threads, Call& call) {
+    Patterns patterns(batch);
+    SetsOfBatch found{rules, std::move(patterns.pattern), std::vector<CheapestSets>(patterns.first.size())};
+    over_samples(Index(patterns.first.size()), threads, call, [&](Watch& watch, Index first, Index last) {
+        auto work = pool_.take([&] { return std::make_unique<Workspace>(component_); });
+        for (Index p = first; p < last && !watch.interrupted(); ++p) {
+            watch.over(work->linear.take_effort());
+            watch.begin_sample();
+            cheapest_of(*work, batch, patterns.first[std::size_t(p)], found.rules, nodes, found.cheapest[std::size_t(p)], watch);
+        }
+        pool_.give(std::move(work));
+    });
+    return found;
+}
+
+// Neither distances nor prices count: any point will do.
+void Search::cheapest_of(Workspace& work, const Batch& batch, Index s, const Droppable& rules, Index nodes,
+                         CheapestSets& found, Watch& watch) const {
+    const Rows& rows = component_.rows;
+    const std::vector<double> nothing(std::size_t(rows.outputs), 0.0), free(component_.logic.priced.size(), 0.0);
+    work.sample.load(batch.varying[s], batch.bound[s]);
+    work.assignment.collect(rules, found);
+    Effort effort;
+    const auto run = [&] {
+        found = {};
+        work.assignment.begin(batch.active[s], free, 1.0);
+        work.nearest.begin(nodes);
+        work.linear.start(rows.lower, rows.upper, nothing, nothing);
+        const bool alive = enforce_globals(work);
+        return search(work.linear, work.assignment, work.stack, work.nearest, watch, effort, alive);
+    };
+    Finish finish = run();
+    if (work.nearest.trouble && !rows.curves.none()) {
+        work.sample.loosen_curves(kThinRoom);
+        finish = run();
+    }
+    found.hopeless = conclude(work.nearest, work.nearest.distance, finish, work.stack).status == Status::no_solution;
+    std::sort(found.sets.begin(), found.sets.end());
 }
 
 void Search::products(const Batch& batch, Vector<const double> reach, const ProductLists& lists, Call& call) {

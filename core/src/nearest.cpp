@@ -55,12 +55,14 @@ void Nearest::open(Frame& frame, const Children& children) {
         open_split(frame, children, column_, node_.point()[column_], node_.dual_objective() + owed_);
         return;
     }
+    if (open_sets(frame, children, assignment_, branching_, node_.dual_objective() + owed_, cutoff_)) return;
     open_clause(frame, children, assignment_.logic, branching_, cutoff_);
 }
 
 // Solves the node and decides what is forced, until nothing is.
 Nearest::Finding Nearest::look() {
     while (true) {
+        if (!assignment_.may_leave_out()) return Finding::infeasible;
         if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff_)) return Finding::cutoff;
         switch (node_.solve(cutoff_ - owed_)) {
             case Outcome::infeasible:
@@ -192,6 +194,10 @@ void Nearest::keep() {
     }
     distance = distance_of_node() + assignment_.prices.sum(best_state);
     cutoff_ = distance - kImprovement * std::max(1.0, distance);
+    if (assignment_.collecting()) {
+        assignment_.collect_set(best_state);
+        cutoff_ = kInfinity;
+    }
 }
 
 }  // namespace gdpnet

@@ -120,7 +120,7 @@ TEST("the derivative at a vertex is that of its rows") {
     products.row(0, 0) = 0;
     Band band;
     band.columns = 2;
-    band.append(products, 0);
+    band.append(products, 0, {});
     band.start = {0, 1};
     const auto found = derivative(rows, band, {3.0, 0.5}, {1.0}, {1.0, 1.0}, 1e-2, {0.7, -0.3});
     CHECK_NEAR(found.to_yhat[0], 0.0, 1e-15);
@@ -151,7 +151,7 @@ TEST("the derivative of a mixture, against differences of the solution in closed
     CHECK(products.weight[0] > 0.0 && products.weight[1] > 0.0);
     Band band;
     band.columns = 2;
-    for (Index k = 0; k < 2; ++k) band.append(products, k);
+    for (Index k = 0; k < 2; ++k) band.append(products, k, {});
     band.start = {0, 2};
     const auto found = derivative(rows, band, {0.1, 0.0}, {-1.0, -1.0}, {1.0, 1.0}, eps, {1.0, 0.0});
     const double h = 1e-6;

@@ -73,12 +73,14 @@ if TYPE_CHECKING:
     from gdpnet.core._native import Logic as Logic
     from gdpnet.core._native import Rows as Rows
     from gdpnet.core._native import Search as Search
+    from gdpnet.core._native import Sets as Sets
     from gdpnet.core._native import Tape as Tape
     from gdpnet.core._native import all_finite as all_finite
     from gdpnet.core._native import cpu_variant as cpu_variant
     from gdpnet.core._native import cpu_variants as cpu_variants
     from gdpnet.core._native import find_euclidean as find_euclidean
     from gdpnet.core._native import find_nearest as find_nearest
+    from gdpnet.core._native import same_rules as same_rules
     from gdpnet.core._native import use_cpu_variant as use_cpu_variant
     from gdpnet.core._native import vjp_face as vjp_face
     from gdpnet.core._native import vjp_vertex as vjp_vertex

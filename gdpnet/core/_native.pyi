@@ -86,6 +86,16 @@ DETERMINED: int = ...
 
 ACCEPTED: float = ...
 
+class Sets:
+    """Rules that may be left out, for a batch; see leaving.hpp."""
+
+    def __copy__(self) -> object: ...
+
+    def __deepcopy__(self, memo: object) -> object: ...
+
+    def hopeless(self, to: numpy.typing.NDArray) -> None:
+        """Writes where leaving out rules does not help, (batch,)."""
+
 class Search:
     """Searches of one component; see exact.hpp."""
 
@@ -95,13 +105,19 @@ class Search:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None, patience: float = ...) -> bool:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None, patience: float = ..., leaving: Sets | None = ...) -> bool:
         """
         Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.
         """
 
+    def cheapest(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, booleans: numpy.typing.NDArray, clauses: numpy.typing.NDArray, importance: numpy.typing.NDArray, node_limit: int, time_limit: float, threads: int, chosen: bool) -> Sets:
+        """The cheapest sets of rules to leave out; see leaving.hpp."""
+
     def products(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, reach: numpy.typing.NDArray, count: numpy.typing.NDArray, distance: numpy.typing.NDArray, z: numpy.typing.NDArray, assignment: numpy.typing.NDArray) -> None:
         """Lists the products of disjuncts within a reach."""
+
+def same_rules(active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, first: numpy.typing.NDArray, pattern: numpy.typing.NDArray) -> int:
+    """Which samples have the same rules; see leaving.hpp."""
 
 def vjp_vertex(component: Component, varying: numpy.typing.NDArray, detail: object, z: numpy.typing.NDArray, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
     """
@@ -171,7 +187,7 @@ class EuclideanSearch:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object) -> bool:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, leaving: Sets | None = ...) -> bool:
         """
         Projects a batch: writes the arrays of an `Output`, distances and bounds squared.
         """
@@ -238,12 +254,12 @@ class BandSolver:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def solve(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, nearest: numpy.typing.NDArray, assignment: numpy.typing.NDArray, eps: float, cap: int, threads: int, chosen: bool, time_limit: float, patience: float, status: numpy.typing.NDArray, y: numpy.typing.NDArray, value: numpy.typing.NDArray, products: numpy.typing.NDArray, capped: numpy.typing.NDArray) -> Band:
+    def solve(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, nearest: numpy.typing.NDArray, assignment: numpy.typing.NDArray, eps: float, cap: int, threads: int, chosen: bool, time_limit: float, patience: float, status: numpy.typing.NDArray, y: numpy.typing.NDArray, value: numpy.typing.NDArray, products: numpy.typing.NDArray, capped: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float) -> Band:
         """
         Solves a batch: writes status and y, adds to value and products, sets capped. Returns the band.
         """
 
-    def vjp(self, band: Band, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, eps: float, threads: int, chosen: bool, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray) -> None:
+    def vjp(self, band: Band, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, eps: float, threads: int, chosen: bool, gradient: numpy.typing.NDArray, to_yhat: numpy.typing.NDArray, to_bound: numpy.typing.NDArray, to_varying: numpy.typing.NDArray, to_price: numpy.typing.NDArray) -> None:
         """Gradients of a batch; to_yhat begins as the gradient, the others as 0."""
 
 class BlockPart:

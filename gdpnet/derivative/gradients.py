@@ -20,6 +20,7 @@ from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, 
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
+from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.status import Status
 
@@ -58,6 +59,9 @@ class Sensitivity(ABC):
 
     def refuse_rows(self, rules: Rules) -> None:  # noqa: B027
         """Raise where it does not know a kind of row; most do not ask."""
+
+    def refuse_prices(self, rules: Rules, backend: Backend) -> None:  # noqa: B027
+        """Raise where it cannot be had of rules with prices; most do not ask."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,9 @@ class QP(Sensitivity):
     a mean of the nearest points of the products whose value (the squared distance, or the l1
     distance) is within eps of the least.
 
+    Prices are part of a product's value, and y follows them through the weights. For relaxations in
+    l1 (linear rows) rules with prices are refused.
+
     Args:
         eps: size of the quadratic term.
         cap: most products of a sample.
@@ -138,9 +145,10 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
-    def refuse_rows(self, rules: Rules) -> None:
-        """Raise where rules have prices: its program knows none."""
-        refuse_priced(rules.data, f"gradient: {self!r}")
+    def refuse_prices(self, rules: Rules, backend: Backend) -> None:
+        """Raise for relaxations in l1, whose kernel puts no cost on the weights of products."""
+        if isinstance(backend, Extended):
+            refuse_priced(rules.data, f"gradient: {self!r} of a relaxation in l1")
 
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
@@ -243,6 +251,11 @@ class Mixed(Sensitivity):
         """Raise where one of the two does not know a kind of row."""
         self.first.refuse_rows(rules)
         self.second.refuse_rows(rules)
+
+    def refuse_prices(self, rules: Rules, backend: Backend) -> None:
+        """Raise where one of the two cannot be had of rules with prices."""
+        self.first.refuse_prices(rules, backend)
+        self.second.refuse_prices(rules, backend)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""

@@ -12,6 +12,7 @@ import torch
 
 from gdpnet.errors import InputError, RuleError
 from gdpnet.ir.batch import as_batch
+from gdpnet.ir.prices import unbroken
 from gdpnet.ir.rules import refuse_curved, refuse_priced
 from gdpnet.lp.program import LinearProgram, SparseLinearProgram
 from gdpnet.model import RuleModel
@@ -56,7 +57,6 @@ class RulesAt:
     def __init__(self, rules: RuleModel, x: Any) -> None:
         if not isinstance(rules, RuleModel):
             raise InputError(f"rules: expected a RuleModel, got {type(rules).__name__}.")
-        refuse_priced(rules.data, "gdpnet.plot")
         batch = as_batch(x, None, rules.input_names, rules.output_names, inputs_only=True)
         inputs = batch.x if rules.input_names else torch.zeros(1, 0, dtype=torch.float64)
         if len(inputs) != 1:
@@ -94,6 +94,19 @@ class RulesAt:
         return np.where(width > 0, width, 1.0)
 
     # ---- where the rules hold --------------------------------------------------------------
+
+    def priced(self) -> dict[str, float]:
+        """Active rules that may be broken, and what that costs here."""
+        data = self.rules.data
+        evaluated = self.rules.evaluate(self.x).prices[0].tolist()
+        price = dict(zip(data.priced, evaluated, strict=True))
+        breaking = {rule.name: data.clauses[rule.clause].breaking for rule in data.rules}
+        return {name: price.get(breaking[name], 0.0) for name in self.active if breaking[name] >= 0}
+
+    def holding(self, rule: str) -> RulesAt:
+        """The same where a rule that may be broken has to hold."""
+        held = unbroken(self.rules.data, [self.rules.names.index(rule)])
+        return RulesAt(RuleModel.from_data(held), self.x if self.rules.input_names else None)
 
     def union(
         self,
@@ -212,13 +225,13 @@ class RulesAt:
             relaxation: which one.
             yhat: the prediction, within the output's bounds.
         """
-        refuse_curved(self.rules, "plot_lifted")
+        self._refuse_lifted()
         program = self._program(relaxation)
         return np.zeros((0, 2)) if program is None else self._lifted(program, yhat, {})
 
     def lifted_terms(self, yhat: float) -> list[Array]:
         """The lifted disjuncts, one for each product of the DNF: the hull with that weight 1."""
-        refuse_curved(self.rules, "plot_lifted")
+        self._refuse_lifted()
         chosen = [self._chosen()] if self._chosen() else []
         number = self._layouts.number(chosen, np.array(self._applies), pruned=False)
         if self._layouts.contradictory[number]:
@@ -228,6 +241,11 @@ class RulesAt:
         held: list[dict[int, tuple[float, float]]] = [{w: (1.0, 1.0)} for w in weights]
         found = [self._lifted(program, yhat, fixed) for fixed in held or [{}]]
         return [corners for corners in found if len(corners)]
+
+    def _refuse_lifted(self) -> None:
+        """Raise where one dimension more than the outputs does not show what is minimised."""
+        refuse_curved(self.rules, "plot_lifted")
+        refuse_priced(self.rules.data, "plot_lifted")
 
     def _lifted(
         self, program: RelaxationProgram, yhat: float, fixed: Mapping[int, tuple[float, float]]

@@ -16,6 +16,7 @@ from gdpnet.ir.batch import as_batch
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.model import RuleModel
 from gdpnet.plot._polygons import outline
+from gdpnet.plot._priced import draw_priced
 from gdpnet.plot._sets import Relaxation, RulesAt, name_of
 from gdpnet.plot.style import (
     GREEN,
@@ -60,6 +61,11 @@ def plot_region(
     that set has the distance as a further dimension, so its nearest point can break no rule (DNF)
     although the outline contains points that do.
 
+    Rules with a price may be broken: the region is that of the others. Where a priced rule holds,
+    too, is hatched, and its price is in the legend; shaded are the predictions that stay where they
+    are because a rule is bought off there (on a grid, for the given norm). Disjuncts' prices show
+    in where predictions go only.
+
     A model with more than two outputs is shown in the plane where the others have the values `at`.
 
     Args:
@@ -76,7 +82,8 @@ def plot_region(
             outlines are the same for all norms.
 
     Returns:
-        The axes. Patches carry a gid: "region", and "outline of " with the relaxation's name.
+        The axes. Patches carry a gid: "region", "outline of " with the relaxation's name, "where "
+        with a priced rule's name and " holds", and "left alone".
 
     Example:
         >>> import gdpnet, pyomo.environ as pyo
@@ -99,7 +106,8 @@ def plot_region(
     ax = axes_of(ax, (6.6, 6.4))
 
     region = here.union(pair, values)
-    _draw_region(ax, region, here.size(pair))
+    _draw_region(ax, region, here.size(pair), "hard" if here.priced() else "active")
+    draw_priced(ax, here, pair, values, norm)
     styles = _styles(names)
     for name, chosen in names.items():
         _draw_outline(ax, here.relaxed(chosen, pair, values), name, styles[name])
@@ -157,6 +165,7 @@ class _Arrows:
     yhat: np.ndarray
     y: np.ndarray
     broken: list[str]  # what each projection breaks, empty where nothing
+    bought: list[str]  # what it breaks at its price
     conflict: np.ndarray
 
 
@@ -177,8 +186,11 @@ def _project(here: RulesAt, yhat: Any, names: Mapping[str, Relaxation], norm: st
             _breaks(rules, row) if bad else ""
             for row, bad in zip(violation.tolist(), relaxed, strict=True)
         ]
+        bought = [_breaks(rules, row) if any(row) else "" for row in projection.broken.tolist()]
         conflict = (projection.status == Status.CONFLICT).numpy()
-        found.append(_Arrows(name, predictions.numpy(), projection.y.numpy(), broken, conflict))
+        found.append(
+            _Arrows(name, predictions.numpy(), projection.y.numpy(), broken, bought, conflict)
+        )
     return found
 
 
@@ -223,7 +235,7 @@ def _others(
 # ---- marks ------------------------------------------------------------------------------------
 
 
-def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray) -> None:
+def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray, which: str) -> None:
     from matplotlib.collections import LineCollection
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -243,7 +255,7 @@ def _draw_region(ax: Axes, polygons: list[np.ndarray], size: np.ndarray) -> None
             linewidth=0,
             zorder=1,
             gid="region",
-            label="all active rules hold",
+            label=f"all {which} rules hold",
         )
     )
     ax.add_collection(
@@ -298,8 +310,8 @@ def _draw_arrows(
     way: dict[tuple[float, ...], np.ndarray] = {}
     for each in arrows:
         colour = styles[each.name].colour if each.name in styles else INK
-        for before, after, broken, conflict in zip(
-            each.yhat, each.y, each.broken, each.conflict, strict=True
+        for before, after, broken, bought, conflict in zip(
+            each.yhat, each.y, each.broken, each.bought, each.conflict, strict=True
         ):
             if conflict:  # the prediction stays, and the picture says why
                 continue
@@ -312,6 +324,7 @@ def _draw_arrows(
             place = tuple(np.round(end, 9).tolist())
             way[place] = end - start
             words = f"{each.name} breaks {broken}" if broken else each.name
+            words += f", {bought} bought off" if bought and not broken else ""
             told.setdefault(place, []).append(words)
     for before in arrows[0].yhat:
         ax.plot(*before[columns], "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=6)

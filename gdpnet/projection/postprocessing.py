@@ -61,7 +61,8 @@ def drop_rules(request: Request, answer: Answer) -> Answer:
 
         y, assignment = answer.y.copy(), answer.assignment.copy()
         options = Exact().options(request.take(samples))._replace(tolerance=0.0)
-        found = rules.cache[Droppable].drop(request.x[samples], request.yhat[samples], options)
+        instance = request.take(samples).evaluate()
+        found = rules.cache[Droppable].drop(instance, request.yhat[samples], options)
         unmendable[samples] = found.hopeless
         known = np.isfinite(found.value)
         some = samples[known]

@@ -356,3 +356,48 @@ def test_a_segment_is_wider_than_an_outline_on_it() -> None:
     assert sorted(segment.tolist()) == [[7.0, 0.0], [7.0, 10.0]]
     (dnf,) = (patch for patch in ax.patches if patch.get_gid() == "outline of DNF")
     assert widest.get_linewidth()[0] > 2 * dnf.get_linewidth()
+
+
+# ---- prices ------------------------------------------------------------------------------------
+
+
+def priced(price: float = 1.2) -> gdpnet.RuleModel:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var([1, 2], bounds=(0, 10))
+    m.gap = gdpnet.rule(gdpnet.any_of(m.y[1] <= 3, m.y[1] >= 7), price=price)
+    m.low = gdpnet.rule(m.y[2] <= 6)
+    return gdpnet.RuleModel(m, outputs=[m.y])
+
+
+def test_priced_rules_are_hatched_and_predictions_left_alone_shaded() -> None:
+    ax = plot_region(priced(), [4.6, 2.0], relaxation=None)
+    # The hard rule alone; then with the other.
+    assert sum(map(area, polygons(ax, "region"))) == pytest.approx(60)
+    assert sum(map(area, polygons(ax, "where gap holds"))) == pytest.approx(36)
+    # Between 3 + 1.2 and 7 - 1.2 holding it costs more than its price.
+    (shade,) = [c for c in ax.collections if c.get_gid() == "left alone"]
+    across, up = np.vstack([path.vertices for path in shade.get_paths()]).T
+    assert [across.min(), across.max()] == pytest.approx([4.2, 5.8], abs=10 / 160)
+    assert [up.min(), up.max()] == pytest.approx([0, 6], abs=10 / 160)
+    told = legend(ax)
+    assert "all hard rules hold" in told
+    assert "gap holds, too (breaking it costs 1.2)" in told
+    assert "predictions left alone: a rule is bought off" in told
+    assert any("gap bought off" in text.get_text() for text in ax.texts)
+    pyplot.close(ax.figure)
+
+
+def test_nothing_is_left_alone_where_the_price_is_high() -> None:
+    ax = plot_region(priced(9.0), [4.6, 2.0], relaxation=None)
+    assert not [c for c in ax.collections if c.get_gid() == "left alone"]
+    assert not any("bought off" in text for text in legend(ax))
+    pyplot.close(ax.figure)
+
+
+def test_lifted_sets_know_no_prices() -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7), price=1.0)
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    with pytest.raises(gdpnet.errors.RuleError, match="plot_lifted knows no prices"):
+        gdpnet.plot.plot_lifted(rules, [5.0])

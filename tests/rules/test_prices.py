@@ -307,8 +307,8 @@ def test_prices_that_inputs_make_negative() -> None:
 
 
 REFUSED: dict[str, Callable[[gdpnet.RuleModel], Any]] = {
-    "qp": lambda rules: gdpnet.ProjectionLayer(rules, gradient="qp"),
-    "plot": lambda rules: gdpnet.plot.plot_region(rules, [5.0, 1.0], [1.0]),
+    "qp": lambda rules: gdpnet.ProjectionLayer(rules, gradient="qp", relaxation="cnf"),
+    "mixed": lambda rules: gdpnet.ProjectionLayer(rules, gradient="mixed:0.5", relaxation="cnf"),
 }
 
 

@@ -432,9 +432,12 @@ def test_importance_counts_where_a_rule_applies() -> None:
 
 
 @NORMS
-def test_very_many_sets_are_searched_at_once(norm: str) -> None:
+@pytest.mark.parametrize("coupled", [False, True])
+def test_very_many_sets_are_searched_at_once(norm: str, coupled: bool) -> None:
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(6), bounds=(0, 10))
+    if coupled:  # one component: too many sets to be listed
+        m.total = pyo.Constraint(expr=sum(m.y[j] for j in m.y) <= 59)
     for j in m.y:  # 64 equally cheap sets
         m.add_component(f"low{j}", gdpnet.rule(m.y[j] <= 4))
         m.add_component(f"high{j}", gdpnet.rule(m.y[j] >= 6))
@@ -443,6 +446,33 @@ def test_very_many_sets_are_searched_at_once(norm: str) -> None:
     p = gdpnet.project(rules, yhat, norm=norm, on_conflict="drop")
     assert p.y.tolist() == [[1.0, 9.0, 4.0, 6.0, 3.0, 10.0]]
     assert p.info.dropped == [("high0", "low1", "high2", "low3", "high4", "low5")]
+
+
+@NORMS
+def test_what_is_dropped_does_not_depend_on_the_batch(norm: str) -> None:
+    # Four rules, each for half of what there is: any two of them go.
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(4), bounds=(0, 1))
+    m.total = pyo.Constraint(expr=sum(m.y[j] for j in m.y) == 1)
+    m.p = pyo.Param(mutable=True)
+    m.active_when = pyo.Suffix()
+    for j in m.y:
+        m.add_component(f"half{j}", gdpnet.rule(m.y[j] >= 0.5))
+    m.active_when[m.half3] = m.p >= 1
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
+    rng = np.random.default_rng(5)
+    yhat, x = rng.dirichlet(np.ones(4), 40), np.arange(40.0)[:, None] % 2
+    together = gdpnet.project(rules, yhat, x, norm=norm, on_conflict="drop")
+    assert together.info.dropped is not None
+    for s in range(0, 40, 3):
+        alone = gdpnet.project(rules, yhat[[s]], x[[s]], norm=norm, on_conflict="drop")
+        assert alone.y.tolist() == together.y[[s]].tolist()
+        assert alone.info.dropped == [together.info.dropped[s]]
+    # Those that are wanted most stay.
+    for s, names in enumerate(together.info.dropped):
+        count = 4 if x[s, 0] else 3
+        kept = np.argsort(-yhat[s, :count])[:2]
+        assert set(names) == {f"half{j}" for j in range(count) if j not in kept}
 
 
 def test_a_priced_rule_is_bought_off_and_not_dropped() -> None:
@@ -507,6 +537,5 @@ def test_penalties_count_priced_rules_as_others() -> None:
 
 
 def test_who_takes_no_prices() -> None:
-    for options in ({"solver": gdpnet.solve.Exact(tie="least_norm")}, {"gradient": "qp"}):
-        with pytest.raises(gdpnet.errors.RuleError, match="knows no prices"):
-            gdpnet.project(gap(1.0), [[4.0]], [[1.0]], **options)
+    with pytest.raises(gdpnet.errors.RuleError, match="knows no prices"):
+        gdpnet.project(gap(1.0), [[4.0]], [[1.0]], solver=gdpnet.solve.Exact(tie="least_norm"))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/leaving.hpp"
 #include "gdpnet/prices.hpp"
 #include "gdpnet/sample.hpp"
 
@@ -54,6 +55,50 @@ public:
     void begin(Vector<const bool> which, Vector<const double> given, double factor) {
         begin(which);
         if (prices.any) prices.load(given, factor);
+    }
+
+    // From now on one of a sample's cheapest sets of rules is left out; null: nothing is.
+    void leave_one_of(const SetsOfBatch* sets, Index s) {
+        droppable_ = sets != nullptr && sets->rules.count() > 0 ? &sets->rules : nullptr;
+        one_of_ = droppable_ != nullptr ? &sets->of(s) : nullptr;
+        found_ = nullptr;
+    }
+
+    // From now on the cheapest sets are looked for.
+    void collect(const Droppable& rules, CheapestSets& found) {
+        droppable_ = &rules;
+        one_of_ = nullptr;
+        found_ = &found;
+    }
+    bool collecting() const { return found_ != nullptr; }
+
+    // Keeps the set that booleans leave out.
+    void collect_set(const std::vector<Truth>& truth) { found_->add(set_of(truth), droppable_->left_out(truth)); }
+
+    const Droppable* droppable() const { return droppable_; }
+
+    // The sets of which one is still to be chosen; null where there are none.
+    const CheapestSets* open_sets() const {
+        const bool open = one_of_ != nullptr && one_of_->listed && state[droppable_->boolean[0]] == 0;
+        return open ? one_of_ : nullptr;
+    }
+
+    // Decides that the rules of a set are left out, and no others.
+    void leave_out_set(Index set) {
+        for (Index k : droppable_->boolean)
+            if (state[k] == 0) decide(k, -1);
+        for (Index p : one_of_->sets[set]) state[droppable_->boolean[p]] = 1;
+    }
+
+    // Whether what is left out may still become a cheapest set, and while those are looked for a new one. Decides what
+    // is certain.
+    bool may_leave_out() {
+        if (droppable_ == nullptr) return true;
+        if (found_ != nullptr) return is_news();
+        if (!one_of_->listed) return keep_within_importance();
+        if (one_of_->sets.empty()) return false;
+        if (one_of_->sets.size() == 1 && open_sets() != nullptr) leave_out_set(0);
+        return true;
     }
 
     // The clauses that apply to the sample, in their order.
@@ -221,6 +266,29 @@ private:
         if (prices.any) paid_[decided_] = paid_[decided_ - 1] + (value > 0 ? prices.of(k) : 0.0);
     }
 
+    std::vector<Index> set_of(const std::vector<Truth>& truth) const {
+        std::vector<Index> set;
+        for (Index p = 0; p < droppable_->count(); ++p)
+            if (truth[std::size_t(droppable_->boolean[p])] == 1) set.push_back(p);
+        return set;
+    }
+
+    bool is_news() const {
+        const double importance = droppable_->left_out(state);
+        if (importance > found_->enough()) return false;
+        if (found_->cheaper(importance)) return true;
+        if (!found_->listed) return false;
+        return std::find(found_->sets.begin(), found_->sets.end(), set_of(state)) == found_->sets.end();
+    }
+
+    bool keep_within_importance() {
+        const Droppable& rules = *droppable_;
+        const double left = one_of_->enough() - rules.left_out(state);
+        for (Index p = 0; p < rules.count(); ++p)
+            if (state[rules.boolean[p]] == 0 && rules.importance[p] > left) decide(rules.boolean[p], -1);
+        return left >= 0.0;
+    }
+
     // What is asked of a literal most often, together in memory.
     struct Literal {
         Slot boolean;
@@ -291,6 +359,9 @@ private:
     std::vector<Slot> applies_;       // (clauses + 1,): those that apply to the sample come first
     Index applying_ = 0;              // ... their number
     Index decided_ = 0;
+    const Droppable* droppable_ = nullptr;   // rules that may be left out,
+    const CheapestSets* one_of_ = nullptr;   // ... the sets that may be,
+    CheapestSets* found_ = nullptr;          // ... or those found so far, while they are looked for
     const bool curved_;                // whether some row is
 };
 

@@ -32,6 +32,20 @@ public:
     void add(Index c) { broken_[count_++].clause = c; }
     bool empty() const { return count_ == 0; }
 
+    // Whether a clause was added.
+    bool lists(Index c) const {
+        for (Index b = 0; b < count_; ++b)
+            if (broken_[b].clause == c) return true;
+        return false;
+    }
+
+    // Of a clause that was chosen among: what any point costs at least that satisfies one of its literals but the last.
+    double least_without_last(const Logic& logic, Index c) const {
+        double least = kInfinity;
+        for (Index e = logic.clause_start[c]; e + 1 < logic.clause_start[c + 1]; ++e) least = std::min(least, literal_bound[e]);
+        return least;
+    }
+
     // Chooses among the clauses that were added. `objective` is what the node costs at least, `gain_of(literal)`
     // what a literal adds to that by its rows.
     template <class GainOf>

@@ -77,6 +77,9 @@ public:
     void project(const Batch& batch, const Limits& limits, const Answers& answers, const Dictionaries* dictionaries,
                  Threads threads, Call& call);
 
+    // The cheapest sets of rules to leave out, for each sample.
+    SetsOfBatch cheapest(const Batch& batch, const Droppable& rules, Index nodes, Threads threads, Call& call);
+
     // Lists the products whose nearest point is at most `reach` (B,) away.
     void products(const Batch& batch, Vector<const double> reach, const ProductLists& lists, Call& call);
 
@@ -94,6 +97,8 @@ private:
 
     void one(Workspace& work, const Batch& batch, Index s, const Limits& limits, const Answers& answers,
              const Dictionaries* dictionaries, Watch& watch) const;
+    void cheapest_of(Workspace& work, const Batch& batch, Index s, const Droppable& rules, Index nodes,
+                     CheapestSets& found, Watch& watch) const;
     bool enforce_globals(Workspace& work) const;
     void read_dictionary(const Workspace& work, Index s, const Dictionaries& dictionaries) const;
 

@@ -5,6 +5,8 @@
 
 namespace gdpnet {
 
+struct SetsOfBatch;
+
 struct Given {
     Vector<const bool> active;     // by clause: whether it applies
     Matrix<const double> varying;  // coefficients that depend on x, (k, n)
@@ -22,6 +24,7 @@ struct Batch {
     Vector<const double> weights;  // (outputs,)
     Matrix<const double> price{};  // (B, priced)
     double price_unit = 1.0;       // what is minimised is measured in this; prices are divided by it
+    const SetsOfBatch* leaving = nullptr;  // which rules may be left out, where some may; see leaving.hpp
 
     Index size() const { return yhat.lines; }
     Given operator[](Index s) const { return {active[s], varying[s], bound[s], yhat[s], weights}; }

@@ -57,7 +57,8 @@ struct Frame {
     Index children = 0;
     Index next = 0;       // the child to be opened next
     Index subject = 0;    // the clause branched on; of a split its column
-    bool split = false;   // two sides of a column instead of literals of a clause
+    bool split = false;   // two sides of a column instead of literals of a clause,
+    bool sets = false;    // ... or sets of rules that are left out
     Index first = 0;
     double bound = 0.0;
     double value = 0.0;   // of a split column
@@ -65,9 +66,9 @@ struct Frame {
     double share = 0.0;   // of the search, that each of its children has
 };
 
-// Room for the children of a frame, as wide as the longest clause.
+// Room for the children of a frame, as wide as the longest clause, or as many sets of rules as there may be.
 struct Children {
-    Vector<Index> literal;  // of a split: -1 down, 1 up
+    Vector<Index> literal;  // of a split: -1 down, 1 up; of sets: which
     Vector<double> bound;   // what any point below costs at least, or another order of merit
 };
 
@@ -75,7 +76,7 @@ class Stack {
 public:
     explicit Stack(const Component& component) {
         const Logic& logic = component.logic;
-        Index integers = 0, width = 2;
+        Index integers = 0, width = CheapestSets::kMost;
         for (auto whole : component.rows.integer) integers += whole;
         for (Index c = 0; c < logic.clauses(); ++c)
             width = std::max(width, logic.clause_start[c + 1] - logic.clause_start[c]);
@@ -170,11 +171,38 @@ inline void open_clause(Frame& frame, const Children& children, const Logic& log
             insert_child(frame, children, logic.clause_literal[e], branching.literal_bound[e]);
 }
 
+// Makes a frame of the sets of rules that may be left out, where one is still to be chosen. A broken rule that a set does
+// not leave out costs what the cheapest of its own literals does.
+inline bool open_sets(Frame& frame, const Children& children, const Assignment& assignment, const Branching& branching,
+                      double objective, double cutoff) {
+    const CheapestSets* open = assignment.open_sets();
+    if (open == nullptr) return false;
+    frame.sets = true;
+    const Droppable& rules = *assignment.droppable();
+    for (Index set = 0; set < Index(open->sets.size()); ++set) {
+        double bound = objective;
+        std::size_t next = 0;  // of the set, which is in order
+        for (Index p = 0; p < rules.count(); ++p) {
+            if (next < open->sets[set].size() && open->sets[set][next] == p) {
+                ++next;
+            } else if (branching.lists(rules.clause[p])) {
+                bound = std::max(bound, branching.least_without_last(assignment.logic, rules.clause[p]));
+            }
+        }
+        if (bound < cutoff) insert_child(frame, children, set, bound);
+    }
+    return true;
+}
+
 // Applies a child where explored siblings are left out.
 template <Node N>
 bool apply_child(N& node, Assignment& assignment, Frame& frame, const Children& children) {
     const Index child = frame.next - 1;
     if (frame.split) return node.split(frame.subject, frame.value, children.literal[child] > 0);
+    if (frame.sets) {
+        assignment.leave_out_set(children.literal[child]);
+        return true;
+    }
     for (Index earlier = 0; earlier < child; ++earlier) {
         if (!assignment.leave_out(node, children.literal[earlier], children.literal[child])) {
             if (!assignment.prices.any) frame.next = frame.children;  // nothing is left for later siblings
@@ -201,7 +229,7 @@ Finish search(N& node, Assignment& assignment, Stack& stack, V& visitor, Watch& 
                 stack.reach(depth);
                 Frame& frame = stack.frame(depth);
                 frame.children = frame.next = 0;
-                frame.split = false;
+                frame.split = frame.sets = false;
                 frame.decided = assignment.decided();
                 visitor.open(frame, stack.children(depth));
                 node.save(depth);

@@ -14,6 +14,7 @@ constexpr double kNoPivot = 1e-11;      // an entry below this counts as zero
 constexpr double kSmallPivot = 1e-6;    // refactorise before trusting a pivot below this
 constexpr Index kRefactorAge = 60;      // pivots after which the tableau is built anew
 constexpr double kImprovement = 1e-11;  // an incumbent must be beaten by this, relative to max(1, distance)
+constexpr double kSameImportance = 1e-9;  // sets of rules that differ by less are equally cheap, relative to max(1, importance)
 constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes; deeper ones are built anew
 
 // ---- the quadratic program at a node, and the least norm

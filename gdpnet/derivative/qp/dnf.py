@@ -23,7 +23,8 @@ the linear and quadratic parts of the optimal value F = L + Q, hence mu = 2 F - 
 puts all weight on (z*, a*) is feasible: F <= v* + eps/2 (1 + 2 |z*|^2 + |a*|^2). And L >= sum_k
 lambda_k v_k >= v*. So mu <= v* + eps (1 + 2 |z*|^2 + |a*|^2). If lambda_k > 0, its own equation
 reads lambda_k v_k + 2 Q_k <= mu lambda_k with Q_k >= eps/2 lambda_k^2 > 0, so v_k < mu. The weights
-w enter through v only; the statement holds for any w >= 0.
+w enter through v only; the statement holds for any w >= 0. The price of what a product chooses is
+one more linear cost of it, c_k lambda_k, and part of v_k.
 
 **How it is solved** (in the core, `band/`). The band of these products is listed. As long as the
 quadratic term leaves a product's vertex optimal, `z_k = lambda_k (vertex - yhat)`, and the program
@@ -33,7 +34,8 @@ columns that hold the solution, and the derivative is one small system a product
 
 **Decisions.**
 
-- A prediction (or its part in a component) that satisfies everything passes unchanged, with the
+- A prediction (or its part in a component) that satisfies everything, or breaks only what costs
+  nothing, passes unchanged, with the
   identity as Jacobian; so do samples without a proved projection.
 - A coordinate of yhat outside the box has gradient 0.
 - Where more than `cap` products lie in the band, the products with distinct nearest vertices among
@@ -88,6 +90,7 @@ class BandPart:
         weights: (outputs,).
         band: products with weight.
         failed: samples whose program could not be solved, (B,) bool.
+        priced: its booleans with a price among those of all rules.
     """
 
     component: Component
@@ -99,6 +102,7 @@ class BandPart:
     weights: Array
     band: core.Band
     failed: Array
+    priced: Array
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ class QPSolved(Regularised):
         eps: the regularisation.
         parts: one for each component.
         threads: as asked for, or None to choose.
+        price_unit: what prices are divided by.
         capped: samples for which not the whole band was mixed, (B,) bool.
         known: samples whose projection it knows, (B,) bool, or True for all of them.
     """
@@ -126,6 +131,7 @@ class QPSolved(Regularised):
     eps: float
     parts: tuple[BandPart, ...]
     threads: int | None
+    price_unit: float = 1.0
     capped: Array | None = None
     known: Array | bool = True
 
@@ -146,24 +152,29 @@ class QPSolved(Regularised):
         yhat = gradient.copy()
         bound = np.zeros(self.instance.bound.shape)
         varying = np.zeros(self.instance.varying.shape)
+        price = np.zeros(self.instance.price.shape)
         threads = workers_of(self.threads), self.threads is not None
         for part in self.parts:
             component = part.component
             given = part.varying, part.bound, part.yhat, part.weights, self.eps, *threads
+            to_price = np.zeros((len(gradient), len(part.priced)))
             if part.whole:
                 own = np.ascontiguousarray(gradient)
-                part.solver.vjp(part.band, *given, own, yhat, bound, varying)
+                part.solver.vjp(part.band, *given, own, yhat, bound, varying, to_price)
+                price[:, part.priced] = to_price
                 continue
             own = np.ascontiguousarray(gradient[:, component.outputs])
             to_yhat, to_bound = own.copy(), np.zeros(part.bound.shape)
             to_varying = np.zeros(part.varying.shape)
-            part.solver.vjp(part.band, *given, own, to_yhat, to_bound, to_varying)
+            part.solver.vjp(part.band, *given, own, to_yhat, to_bound, to_varying, to_price)
+            price[:, part.priced] = to_price
             yhat[:, component.outputs] = to_yhat
             bound[:, component.rows] = to_bound
             if len(component.varying):
                 place = np.ix_(np.arange(len(own)), component.varying, component.columns)
                 varying[place] = to_varying
-        return Gradients(np.where(self.inside, yhat, 0.0), bound, varying)
+        price /= self.price_unit
+        return Gradients(np.where(self.inside, yhat, 0.0), bound, varying, price)
 
 
 def solve_qp(
@@ -213,7 +224,9 @@ def solve_qp(
             *(np.ascontiguousarray(clipped[:, outputs]), np.ascontiguousarray(weights[outputs])),
         )
         point = np.ascontiguousarray(y[:, outputs])  # y itself, if there is nothing to pick out
-        wanted = (moved[:, outputs] != point).any(1)
+        price = np.ascontiguousarray(instance.price[:, component.priced])
+        paid = (assignment[:, component.logic.priced] == 1) & (price > 0.0)
+        wanted = (moved[:, outputs] != point).any(1) | (paid.any(1) & ~passed)
         status = wanted.astype(np.int8)
         band = solver.solve(
             *(activity_of(component, instance.active), *given),
@@ -230,18 +243,30 @@ def solve_qp(
             value=value,
             products=products,
             capped=capped,
+            price=price,
+            price_unit=options.price_unit,
         )
         failed = status == _FAILED
         inside[:, outputs] = ~(wanted & ~failed)[:, None] | (given[2] == yhat[:, outputs])
         y[:, outputs] = point
-        parts.append(BandPart(component, whole, solver, *given, band, failed))
+        parts.append(BandPart(component, whole, solver, *given, band, failed, component.priced))
     free = static.free
     if free:  # in no row: only the bounds count
         y[:, free] = moved[:, free]
         assert solved.follows is not None
         inside[:, free] = passed[:, None] | solved.follows[:, free]
     return QPSolved(
-        *(y, value, products, instance, inside, eps, tuple(parts), options.threads),
+        *(
+            y,
+            value,
+            products,
+            instance,
+            inside,
+            eps,
+            tuple(parts),
+            options.threads,
+            options.price_unit,
+        ),
         capped=capped,
         known=known,
     )

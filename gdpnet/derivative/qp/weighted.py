@@ -20,6 +20,8 @@ disjuncts the loss feels both sides. The derivative follows by the chain rule, s
 exact engine's and v_k its value. In l1 several points of a product may be equally near. With linear
 rows alone the term therefore stands on the copies, too (`dnf`); here the engine's point is taken.
 
+What a product chooses may cost something: prices are part of its v_k, and move the weights alone.
+
 The products of a layout are written out, and each is projected onto for the whole batch; more than
 `MOST` of them are refused.
 """
@@ -37,6 +39,7 @@ from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.solve.base import Answer, Array, Gradients, Linearisation, Request
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.extended.rows_alone import with_rows_alone
+from gdpnet.solve.status import Status
 
 MOST = 1024
 """Products of a part that are written out."""
@@ -49,11 +52,13 @@ class _Term(NamedTuple):
         point: the projections, (B, outputs of the part).
         weight: (B,).
         linearisation: of the projections.
+        pays: whether it chooses each boolean that has a price, (priced,).
     """
 
     point: Array
     weight: Array
     linearisation: Linearisation
+    pays: Array
 
 
 class _Mixture(NamedTuple):
@@ -92,14 +97,19 @@ class WeightedQPs(Regularised):
         self.known: Array = answer.answered
         self._missing = np.zeros(len(self.y), dtype=bool)
         self._mixtures: list[_Mixture] = []
-        moved = np.flatnonzero(self.known & (answer.y != request.yhat).any(1))
+        apart = (answer.y != request.yhat).any(1)
+        if request.rules.data.priced:  # something may have been paid where nothing moved
+            apart |= answer.status == Status.PROJECTED
+        moved = np.flatnonzero(self.known & apart)
         if not len(moved):
             return
         layouts = layouts_of(request.rules)
         rules = layouts.ready.rules
         settings = request.settings._replace(linearise=True)
         part = request.take(moved)._replace(rules=rules, settings=settings)
-        active = part.evaluate().active
+        instance = part.evaluate()
+        active = instance.active
+        price = instance.price / settings.price_unit
         pruned = layouts.within_input_bounds(part.x)
         first, which = layouts.patterns(active, pruned)
         for k, s in enumerate(first.tolist()):
@@ -108,15 +118,23 @@ class WeightedQPs(Regularised):
             if layouts.contradictory[number]:
                 self._missing[moved[own]] = True
                 continue
+            pays, first_product = layouts.prices(number, price[own])[1], 0
             for one in layouts.listed[number]:
-                self._mix(one, moved[own], part.take(own), cap)
+                last = first_product + sum(len(block.products) for block in one.blocks)
+                payers = pays[:, first_product:last]
+                self._mix(one, moved[own], part.take(own), cap, (price[own], payers))
+                first_product = last
 
     @property
     def missing(self) -> Array:
         """Samples without a regularised point, (B,) bool."""
         return self._missing
 
-    def _mix(self, part: Part, samples: Array, request: Request, cap: int) -> None:
+    def _mix(
+        self, part: Part, samples: Array, request: Request, cap: int, prices: tuple[Array, Array]
+    ) -> None:
+        price, payers = prices
+        paid = price @ payers
         outputs = np.array([j for j in part.columns if j < request.rules.data.outputs])
         products = [product for block in part.blocks for product in block.products]
         if len(products) > MOST:
@@ -137,7 +155,7 @@ class WeightedQPs(Regularised):
             away = np.abs(point - yhat) * weights
             value_of = (away**2 if self._squared else away).sum(1)
             points.append(point)
-            values.append(np.where(found.answered, value_of, np.inf))
+            values.append(np.where(found.answered, value_of + paid[:, len(values)], np.inf))
             assert found.linearisation is not None
             linearisations.append(found.linearisation)
         value = np.column_stack(values)
@@ -148,7 +166,7 @@ class WeightedQPs(Regularised):
             value = np.where(value <= near[:, cap - 1 : cap], value, np.inf)
         share = simplex_weights(value / self._eps)
         terms = tuple(
-            _Term(points[k], share[:, k], linearisations[k])
+            _Term(points[k], share[:, k], linearisations[k], payers[:, k])
             for k in range(len(products))
             if share[:, k].any()
         )
@@ -159,6 +177,7 @@ class WeightedQPs(Regularised):
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
         request = self._request
         found = Gradients.passing(request.rules, gradient)
+        price = np.zeros((len(gradient), len(request.rules.data.priced)))
         rows, varying, columns = found.bound.shape[1], *found.varying.shape[1:]
         mixed = np.zeros(gradient.shape, dtype=bool)
         for mixture in self._mixtures:
@@ -173,6 +192,7 @@ class WeightedQPs(Regularised):
             mean = (seen * inside).sum(1) / np.maximum(inside.sum(1), 1)
             for k, term in enumerate(terms):
                 pull = np.where(inside[:, k], (mean - seen[:, k]) / self._eps, 0.0)
+                price[samples] += pull[:, None] * term.pays / request.settings.price_unit
                 away = term.point - request.yhat[there]
                 away = 2.0 * weights**2 * away if self._squared else weights * np.sign(away)
                 away = away * pull[:, None]
@@ -186,7 +206,7 @@ class WeightedQPs(Regularised):
         # Outputs in no part stay within their bounds.
         held = ~mixed & (self.y != request.yhat)
         found.yhat[held & self.known[:, None]] = 0.0
-        return found
+        return found._replace(price=price)
 
 
 def simplex_weights(prices: Array) -> Array:

@@ -240,7 +240,7 @@ class Exact(Backend):
         conflict = (answer.status == Status.CONFLICT) & ~invalid
         rest &= ~(conflict | invalid)
         search = linearisation.search
-        close = margin.doubtful(request.rules, request.x, yhat, np.flatnonzero(conflict), search)
+        close = margin.doubtful(request.rules, request.x, np.flatnonzero(conflict), search)
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest

@@ -49,6 +49,20 @@ class Share(NamedTuple):
     price_unit: float
 
 
+class Leaving(NamedTuple):
+    """Rules of a component that may be left out.
+
+    Attributes:
+        booleans: the last disjunct of each, which has no rows, (k,).
+        clauses: the rules, (k,).
+        importance: what leaving each of them out counts, (k,).
+    """
+
+    booleans: Array
+    clauses: Array
+    importance: Array
+
+
 class Output(NamedTuple):
     """Results of a component for a batch.
 
@@ -222,8 +236,68 @@ class ExactEngine:
         found.vjp_yhat(self.components[0].native, z, gradient, to)
         return to
 
+    def leaving(self, first: int, importance: list[float]) -> list[Leaving]:
+        """The rules of each component that may be left out.
+
+        Args:
+            first: the boolean that leaves out the first of them; the others follow.
+            importance: of each.
+        """
+        found = []
+        for component in self.components:
+            own = [(k, int(b)) for k, b in enumerate(component.booleans) if b >= first]
+            place = {int(c): k for k, c in enumerate(component.clauses)}
+            found.append(
+                Leaving(
+                    np.array([k for k, _ in own], dtype=np.int64),
+                    np.array([place[self.data.owner[b]] for _, b in own], dtype=np.int64),
+                    np.array([importance[b - first] for _, b in own], dtype=np.float64),
+                )
+            )
+        return found
+
+    def cheapest(
+        self, instance: Instance, rules: list[Leaving], options: SearchOptions
+    ) -> list[core.Sets]:
+        """Of rules that may be left out the cheapest sets, one object for each component.
+
+        Args:
+            instance: the rules for the batch.
+            rules: those of each component, from `leaving`.
+            options: limits are for each pattern of rules and component.
+        """
+        instance = self._stepped(instance)
+        size = len(instance.active)
+        nowhere = np.zeros((size, self.data.outputs))
+        found = []
+        for index, (own, search) in enumerate(zip(rules, self.searches, strict=True)):
+            outputs = self.components[index].outputs
+            given = self._share(index, instance, nowhere[:, outputs], options)
+            found.append(
+                search.cheapest(
+                    *(given.active, given.varying, given.bound, *own, options.node_limit),
+                    inf if options.time_limit is None else options.time_limit,
+                    1 if size <= FEW else workers_of(options.threads),
+                    options.threads is not None,
+                )
+            )
+        return found
+
+    def _stepped(self, instance: Instance) -> Instance:
+        """The same rules with right sides at whole steps, where rows can only have such."""
+        if not self._stepping:
+            return instance
+        bound = instance.bound.copy()
+        round_to_steps(self._stepping, bound)
+        return instance._replace(bound=bound)
+
     def project(
-        self, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool = False
+        self,
+        instance: Instance,
+        yhat: Array,
+        options: SearchOptions,
+        detailed: bool = False,
+        leaving: list[core.Sets] | None = None,
     ) -> Solved:
         """Nearest points of a batch.
 
@@ -232,13 +306,14 @@ class ExactEngine:
             yhat: predictions, (B, d) float64, finite.
             options: limits are for each sample and component.
             detailed: report the final dictionaries.
+            leaving: of rules that may be left out the sets that may be, from `cheapest`.
         """
-        if self._stepping:
-            bound = instance.bound.copy()
-            round_to_steps(self._stepping, bound)
-            instance = instance._replace(bound=bound)
+        instance = self._stepped(instance)
+        out_of = leaving or [None] * len(self.components)
         if self._whole:  # nothing to take apart and put together again
-            out, detail, unproved, proved = self._run(0, instance, yhat, options, detailed)
+            out, detail, unproved, proved = self._run(
+                0, instance, yhat, options, detailed, out_of[0]
+            )
             return Solved(*out, unproved, None, ((self.components[0], detail),), detailed, proved)
         size, d = len(yhat), self.data.outputs
         z = np.full((size, len(self.data.columns)), np.nan)
@@ -251,7 +326,7 @@ class ExactEngine:
         parts, all_proved = [], True
         for index, component in enumerate(self.components):
             out, detail, doubtful, proved = self._run(
-                index, instance, yhat[:, component.outputs], options, detailed
+                index, instance, yhat[:, component.outputs], options, detailed, out_of[index]
             )
             all_proved = all_proved and proved
             if doubtful is not None:
@@ -300,13 +375,9 @@ class ExactEngine:
             follows[:, j] = ~far
         return distance, status, follows
 
-    def _run(
-        self, index: int, instance: Instance, yhat: Array, options: SearchOptions, detailed: bool
-    ) -> tuple[Output, Detail, Array | None, bool]:
+    def _share(self, index: int, instance: Instance, yhat: Array, options: SearchOptions) -> Share:
         component = self.components[index]
-        size, n = len(yhat), len(component.columns)
-        out = new_output(size, n, len(component.booleans))
-        detail = new_detail(size, n) if detailed else None
+        n = len(component.columns)
         bound, varying, weights = instance.bound, instance.varying, options.weights
         price = instance.price
         if n < len(self.data.columns):  # pick out what is its own
@@ -316,7 +387,23 @@ class ExactEngine:
             price = np.ascontiguousarray(price[:, component.priced])
         own = np.ascontiguousarray(_snapped(yhat, component) if component.discrete else yhat)
         active = activity_of(component, instance.active)
-        given = Share(active, varying, bound, own, weights, price, options.price_unit)
+        return Share(active, varying, bound, own, weights, price, options.price_unit)
+
+    def _run(
+        self,
+        index: int,
+        instance: Instance,
+        yhat: Array,
+        options: SearchOptions,
+        detailed: bool,
+        leaving: core.Sets | None = None,
+    ) -> tuple[Output, Detail, Array | None, bool]:
+        component = self.components[index]
+        size, n = len(yhat), len(component.columns)
+        out = new_output(size, n, len(component.booleans))
+        detail = new_detail(size, n) if detailed else None
+        given = self._share(index, instance, yhat, options)
+        own, weights, price = given.yhat, given.weights, given.price
         how = (
             *(*given, options.node_limit, options.tolerance, options.lost),
             inf if options.time_limit is None else options.time_limit,
@@ -326,9 +413,9 @@ class ExactEngine:
         )
         unproved = None
         if options.norm == "l2":
-            proved = self._euclidean_of(index).project(*how)
+            proved = self._euclidean_of(index).project(*how, leaving)
         else:
-            proved = self.searches[index].project(*how, detail, options.patience)
+            proved = self.searches[index].project(*how, detail, options.patience, leaving)
             if options.tie == "least_norm":
                 unproved = self._settle_ties(index, given, options, out)
         detail = _NO_DETAIL if detail is None else detail

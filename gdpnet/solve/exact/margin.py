@@ -3,7 +3,8 @@
 The search concludes a contradiction from arithmetic that rounds. Where rows are nearly parallel it
 may conclude too much, for some predictions and not for others. So what it calls contradictory is
 searched once more with every row and bound loosened a little: if nothing is feasible even then, the
-contradiction is certain. Else the numbers are close, and the sample is left to other means.
+contradiction is certain. Else the numbers are close, and the sample is left to other means. What a
+prediction is does not matter there, so samples whose rules are the same are looked at once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gdpnet import core
 from gdpnet.ir.data import Row, RuleData
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 # How far rows give way, relative to max(1, |b|, max|a|).
 _MARGIN = 1e-6
-_FARTHEST = 1e100  # predictions whose squares are numbers
 
 
 class Loosened:
@@ -46,17 +47,22 @@ class Loosened:
         self.rules = Rules.from_data(_loosened(_in_units(rules.data, self.unit)))
         self.engine: ExactEngine = ExactEngine(self.rules)
 
-    def search(self, x: Array, yhat: Array, options: SearchOptions) -> Solved:
-        """Points of the loosened rules; which ones does not matter."""
+    def feasible(self, x: Array, options: SearchOptions) -> Array:
+        """Where the loosened rules are not proved contradictory, (B,) bool."""
         instance = Instance.of(self.rules, x)
+        first, pattern = same_rules(instance)
+        status = self._search(instance.take(first), options).status
+        return np.asarray((status != core.NO_SOLUTION)[pattern])
+
+    def _search(self, instance: Instance, options: SearchOptions) -> Solved:
+        """Points of the loosened rules; which ones does not matter."""
         margin = _MARGIN * instance.scale(self.rules.table)
         margin[:, sorted(self.rules.data.arguments)] = 0.0  # they say nothing that could give way
         loose = instance._replace(bound=instance.bound + margin)
-        d = yhat.shape[1]
+        d = self.rules.data.outputs
         norm = "l2" if self.rules.data.curved else "l1"  # whichever is more at home there
         plain = options._replace(tie="first", norm=norm, weights=np.ones(d))
-        near = np.clip(yhat / self.unit[:d], -_FARTHEST, _FARTHEST)
-        return self.engine.project(loose, near, plain)
+        return self.engine.project(loose, np.zeros((len(loose.active), d)), plain)
 
 
 def _units(data: RuleData) -> Array:
@@ -121,22 +127,26 @@ def _size(bound: float) -> float:
     return max(1.0, abs(bound)) if np.isfinite(bound) else 1.0
 
 
-def doubtful(rules: Rules, x: Array, yhat: Array, conflict: Array, options: SearchOptions) -> Array:
+def same_rules(instance: Instance) -> tuple[Array, Array]:
+    """One sample of each kind of rules, (kinds,), and the kind of every sample, (B,)."""
+    size = len(instance.active)
+    first, pattern = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    count = core.same_rules(instance.active, instance.varying, instance.bound, first, pattern)
+    return first[:count], pattern
+
+
+def doubtful(rules: Rules, x: Array, conflict: Array, options: SearchOptions) -> Array:
     """Which contradictions do not hold with a margin.
 
     Args:
         rules: the rules.
         x: inputs, (B, p).
-        yhat: predictions, (B, d).
         conflict: samples said to be contradictory.
         options: how they were searched.
 
     Returns:
         Those of them.
     """
-    from gdpnet.core import NO_SOLUTION
-
     if not len(conflict):
         return conflict
-    loosened = rules.cache[Loosened]
-    return conflict[loosened.search(x[conflict], yhat[conflict], options).status != NO_SOLUTION]
+    return conflict[rules.cache[Loosened].feasible(x[conflict], options)]

@@ -12,6 +12,8 @@
 //
 //     p_k = p0_k + pi_k z1_k,   pi_k = (m - gradient . z1_k) / slope_k,   sum pi_k = 0
 //
+// A product's price stands in the last of these equations alone: the loss's gradient with respect to it is pi_k.
+//
 // With as many rows as free columns p0 = 0 and z1 = z', and `tau = pi nu + lambda q`, all that is
 // needed then, comes from the rows alone. A singular system (rows that depend on each other) is
 // solved with its dependent unknowns at 0.
@@ -31,6 +33,7 @@ struct Pull {
     Vector<double> to_yhat;         // begins as `gradient`
     Vector<double> to_bound;        // begins as 0, like the next
     Matrix<double> to_varying;
+    Vector<double> to_price{};      // (priced,), begins as 0
 };
 
 // One thread's memory, and the derivative of one sample after the other.

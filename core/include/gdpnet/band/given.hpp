@@ -11,6 +11,8 @@ struct Given {
     Matrix<const double> yhat;     // predictions within the box, (B, outputs)
     Vector<const double> weights;  // (outputs,)
     double eps = 0.0;              // the regularisation
+    Matrix<const double> price{};  // of the booleans that have one, (B, priced)
+    double price_unit = 1.0;       // what prices are divided by
 };
 
 }  // namespace gdpnet::band

@@ -28,7 +28,7 @@ class Listing {
 public:
     Listing(const Choices& choices, Linear& node, Assignment& assignment);
 
-    // Before a sample. Products up to the distance `reach` are listed, at most `cap` of them; those of
+    // Before a sample. Products up to the value `reach`, distance and prices, are listed, at most `cap` of them; those of
     // the disjuncts in `nearest` come first.
     void begin(Vector<const Truth> nearest, Index outputs, double eps, double reach, Index cap, Products& products);
 
@@ -75,6 +75,7 @@ private:
     Vector<const Truth> nearest_;
     Index outputs_ = 0, cap_ = 0, visits_ = 0;
     double eps_ = 0.0, reach_ = 0.0;
+    double owed_ = 0.0;  // prices at the node at hand
     Products* products_ = nullptr;
 };
 

@@ -30,6 +30,7 @@ struct Products {
     std::vector<double> slope;
     std::vector<double> limit;      // weight up to which the vertex stays optimal
     std::vector<double> weight;     // lambda
+    std::vector<double> paid;       // prices of what is chosen
     Table<double> point;            // y_k - yhat, then the auxiliaries, each for weight 1
     Table<Held> kind;               // what holds each column
     Table<std::int32_t> row;        // tight rows, kNoRow beyond their number
@@ -44,7 +45,7 @@ struct Products {
     void copy(Index to, Index from);
     bool same_point(Index p, Index q);
 
-    // Keeps the product at place `count` unless its vertex is known. Where there is no room it
+    // Keeps the product at place `count` unless its vertex is known, at no higher price. Where there is no room it
     // replaces the farthest one, if it is nearer.
     void keep_if_distinct(Index cap);
     // Drops all but one product of each vertex, and counts the one at place `count`.
@@ -62,8 +63,10 @@ struct Band {
     std::vector<double> point;       // lines of `columns`, as in Products
     std::vector<Held> kind;
     std::vector<std::int32_t> row;
+    Index priced = 0;                // booleans with a price
+    std::vector<std::int8_t> pays;   // lines of `priced`: whether a product chooses it
 
-    void append(Products& products, Index p);
+    void append(Products& products, Index p, const std::vector<Index>& priced_booleans);
     void append(const Band& other);
 };
 

@@ -10,7 +10,8 @@
 //
 //     v < v* + eps (1 + 2 |z*|^2 + |a*|^2),
 //
-// which gdpnet/derivative/qp/dnf.py proves: only these are listed.
+// which gdpnet/derivative/qp/dnf.py proves: only these are listed. Prices of what product k chooses are one more linear
+// cost, c_k lambda_k, and part of its v.
 #pragma once
 
 #include <memory>
@@ -46,6 +47,7 @@ struct Gradients {
     Matrix<double> to_yhat;         // (B, outputs)
     Matrix<double> to_bound;        // (B, m)
     Tensor<double> to_varying;      // (B, k, n)
+    Matrix<double> to_price{};      // (B, priced)
 };
 
 class Solver {
