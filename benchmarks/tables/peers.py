@@ -119,7 +119,7 @@ def on_tables(stored: Stored) -> list[str]:
             done = own.where(status="done")
             mean, exact = done.value("distance_mean"), done.value("exact_mean")
             cells = [_cell(own, "forward_us"), _cell(own, "both_us")]
-            cells += [_shares(done, "broken_1e_6"), number(done.value("violation_most"))]
+            cells += [_shares(done, "broken_1e_6"), _small(done.value("violation_most"))]
             made.append([f"{case}: {title}", *cells, number(ratio(mean, exact), 3)])
     return table([*titles, "distance over the nearest point's"], made)
 
@@ -136,14 +136,19 @@ def _cell(found: Rows, column: str) -> str:
     if not found:
         return ""
     if found.value("status") != "done":
-        return "fails" if column == "forward_us" else ""
+        told = "no answer" if found.value("status") == "no answer" else "fails"
+        return told if column == "forward_us" else ""
     value = found.value(column)
     return number(value, 3 if value and value >= 100 else 2)
 
 
 def _farthest(rows: Rows) -> str:
     values = rows.values("gap_most")
-    return f"{max(*values, 0.0):.0e}" if values else ""
+    return _small(max(*values, 0.0)) if values else ""
+
+
+def _small(value: float | None) -> str:
+    return "" if value is None else f"{value:.0e}" if value > 1e-12 else "0"
 
 
 def _solved(stored: Stored, peer: str, family: str = "l1") -> str:

@@ -25,6 +25,7 @@ class Refinement(Peer):
     """One layer for all samples."""
 
     differentiable = True
+    whole = True
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)

@@ -169,6 +169,7 @@ class Moreau(_Conic):
     """MOREAU's torch solver, a batch for each product; gradients from that of the nearest one."""
 
     differentiable = True
+    whole = True
 
     def setup(self, columns: Array, rows: Array) -> Any:
         import moreau
