@@ -275,14 +275,14 @@ function tellAnswer({ at, answer, fixed, error }) {
   const all = [names(before), ...outside].filter(Boolean).join(" and ");
   const broken = all ? `The prediction itself breaks ${all}.` : "";
   const plane = Object.keys(fixed).length
-    ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the projection lies.` : "";
+    ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the ${answer.status === "conflict" ? "prediction" : "projection"} lies.` : "";
   const moves = state.yhat.map((v, j) => Math.abs(v - answer.y[j]));
   const distance = state.norm === "l2" ? Math.hypot(...moves) : moves.reduce((a, b) => a + b, 0);
   const verdicts = {
     satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
     projected: ["good", `The prediction moves by ${show(distance)}${state.norm === "l2" ? " (l2)" : ""}; then every active rule holds${told(answer)}.`],
     relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : GLOBALLY}.`],
-    conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
+    conflict: ["bad", "No point satisfies the active rules together with what always holds: the prediction stays where it is."],
   };
   const [mood, verdict] = verdicts[answer.status];
   const value = answer.status === "relaxed" ? ` The relaxation's value ${show(answer.value)} is a lower bound on the distance to the rules.` : "";
