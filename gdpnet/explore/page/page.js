@@ -14,7 +14,7 @@ const LIFTED = MODEL.outputs.length === 1;
 const AXES = LIFTED ? [MODEL.outputs[0], distanceAxis(MODEL.outputs[0])] : MODEL.outputs;
 const FRAME = { left: 58, right: 620, top: 14, bottom: 546 };
 
-const state = {
+const START = () => ({
   x: MODEL.inputs.map((input) => input.start),
   yhat: [...MODEL.start],
   norm: "l1", // with one output all norms are the same
@@ -22,7 +22,8 @@ const state = {
   off: new Set(),
   merged: new Set([0, 1].filter((r) => r < MODEL.rules.length)),
   pair: [...MODEL.pair],
-};
+});
+const state = START();
 
 function distanceAxis({ name, low, high }) {
   return { name: `eta, at least |${name} - prediction|`, low: 0, high: high - low };
@@ -368,6 +369,7 @@ function buildControls() {
   buildOutputs();
   buildInputs();
   buildRules();
+  document.getElementById("reset").addEventListener("click", () => { Object.assign(state, START()); changed(); });
 }
 
 function buildAxes() {
