@@ -2,14 +2,15 @@
 
     python benchmarks/run_peers.py [--quick] [--only NAME ...] [--cases NAME ...]
                                    [--resume | --report] [--python MODULE=INTERPRETER ...]
-                                   [--out FOLDER] [--publish]
+                                   [--path MODULE=FOLDER ...] [--out FOLDER] [--publish]
 
 Peers of a module of `peers/adapters` have a process of their own, with one thread, and every cell
 of the table (a peer, a case, a batch) a fork of it. All peers run a case before the next case
 begins. Peers that are not installed, refuse, crash or take too long are rows of the table like the
 others. Peers whose dependencies clash run with another interpreter, which needs numpy, scipy, torch
-and the peers of that module: `--python layers=/path/to/python`. Each cell is kept in the folder:
-`--resume` measures only those that are missing, `--report` none.
+and the peers of that module: `--python layers=/path/to/python`. A peer that is no package is looked
+for in a folder: `--path drl=/path/to/PiShield`, a clone of its repository. Each cell is kept in the
+folder: `--resume` measures only those that are missing, `--report` none.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ LIMIT = 60.0  # seconds, after which a cell is ended
 class Worker:
     """The process of the peers of one module."""
 
-    def __init__(self, module: str, interpreter: str) -> None:
-        path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    def __init__(self, module: str, interpreter: str, folder: str = "") -> None:
+        path = os.pathsep.join([*([folder] if folder else []), str(HERE), str(HERE.parent)])
         threads = {f"{name}_NUM_THREADS": "1" for name in THREADS}
         self.process = subprocess.Popen(
             [interpreter, "-W", "ignore", "-m", "peers.worker", module],
@@ -81,7 +82,7 @@ class Worker:
 def main() -> None:
     """Run everything."""
     arguments = _arguments()
-    from peers.cases import names
+    from peers.cases import family, names
     from peers.judge import Judge, broken_of_many
     from peers.registry import ENTRIES
 
@@ -89,16 +90,25 @@ def main() -> None:
     kept = folder / "cells"
     kept.mkdir(parents=True, exist_ok=True)
     load = list(os.getloadavg())
-    interpreters = _interpreters(arguments.python, {entry.module for entry in ENTRIES.values()})
-    titles = [t for t in ENTRIES if not arguments.only or any(name in t for name in arguments.only)]
+    known = {entry.module for entry in ENTRIES.values()}
+    interpreters = _pairs("python", arguments.python, known)
+    folders = _pairs("path", arguments.path, known)
+    cases = [case for case in names() if not arguments.cases or case in arguments.cases]
+    asked = {family(case) for case in cases}
+    titles = [
+        title
+        for title, entry in ENTRIES.items()
+        if asked & set(entry.families)
+        and (not arguments.only or any(name in title for name in arguments.only))
+    ]
     budget = QUICK if arguments.quick else FULL
     began = time.perf_counter()
     modules = [] if arguments.report else dict.fromkeys(ENTRIES[t].module for t in titles)
-    workers = {m: Worker(m, interpreters.get(m, sys.executable)) for m in modules}
+    workers = {
+        m: Worker(m, interpreters.get(m, sys.executable), folders.get(m, "")) for m in modules
+    }
     rows = []
-    for case in names():
-        if arguments.cases and case not in arguments.cases:
-            continue
+    for case in cases:
         batches = BATCHES.get(case, (64,) if case.startswith(FEW) else (256,))
         problem_file = folder / "problem.pickle"
         judge: Judge | None = None
@@ -107,6 +117,8 @@ def main() -> None:
                 entry = ENTRIES[title]
                 if entry.only and not case.startswith(entry.only):
                     continue
+                if family(case) not in entry.families:
+                    continue
                 cell = kept / f"{title}, {case}, {batch}.json".replace("/", "-")
                 if arguments.report and not cell.exists():
                     continue
@@ -114,6 +126,7 @@ def main() -> None:
                     if judge is None:
                         judge = _judge(case, max(batches), problem_file)
                     head = {"peer": title, "program": entry.program, "case": case, "batch": batch}
+                    head["family"] = family(case)
                     worker = workers[entry.module]
                     row = head | _cell(worker, entry.peer, judge, problem_file, batch, budget)
                     cell.write_text(json.dumps(row))
@@ -125,6 +138,7 @@ def main() -> None:
     many = broken_of_many(10_000 if arguments.quick else 100_000)
     packages = tuple(dict.fromkeys(ENTRIES[t].package for t in titles))
     made = stamp(packages, load) | {"seconds": round(time.perf_counter() - began, 1)}
+    made |= {f"{module} from a clone at": _commit(path) for module, path in folders.items()}
     told_then = folder / "measured.json"  # where and when the cells were measured
     if arguments.report and told_then.exists():
         made = json.loads(told_then.read_text())
@@ -132,17 +146,31 @@ def main() -> None:
     _write(rows, many, made, [folder, *([PUBLISHED] if arguments.publish else [])])
 
 
-def _interpreters(pairs: Iterable[str], modules: Iterable[str]) -> dict[str, str]:
+WANTED = {
+    "python": ("a program that can be run", lambda value: shutil.which(value) is not None),
+    "path": ("a folder", lambda value: Path(value).is_dir()),
+}
+
+
+def _pairs(option: str, pairs: Iterable[str], modules: Iterable[str]) -> dict[str, str]:
+    """What was given for modules by an option, `MODULE=VALUE` each."""
+    wanted, is_right = WANTED[option]
     found = {}
     for pair in pairs:
-        module, _, interpreter = pair.partition("=")
-        if module not in modules or shutil.which(interpreter) is None:
+        module, _, value = pair.partition("=")
+        if module not in modules or not is_right(value):
             sys.exit(
-                f"--python {pair}: expected MODULE=INTERPRETER, with one of "
-                f"{', '.join(sorted(modules))} and a program that can be run."
+                f"--{option} {pair}: expected MODULE=VALUE, with one of "
+                f"{', '.join(sorted(modules))} and {wanted}."
             )
-        found[module] = interpreter
+        found[module] = value
     return found
+
+
+def _commit(folder: str) -> str:
+    command = ["git", "-C", folder, "rev-parse", "--short=12", "HEAD"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "an unknown commit"
 
 
 def _judge(case: str, count: int, path: Path) -> Any:
@@ -214,6 +242,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep the cells in the folder")
     parser.add_argument("--report", action="store_true", help="only write what is in the folder")
     parser.add_argument("--python", nargs="+", default=[], metavar="MODULE=INTERPRETER")
+    parser.add_argument("--path", nargs="+", default=[], metavar="MODULE=FOLDER")
     parser.add_argument(
         "--publish", action="store_true", help="write to benchmarks/results as well"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gdpnet.solve.exact.backend import engine_of
 from gdpnet.study import load_model
 from gdpnet.testing.problems.large import dense_rules, label_groups
 
+from .columns import TABLES
 from .problem import Array, Part, Problem, Samples
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -33,12 +35,20 @@ STRESS = tuple(range(1, 11))
 def names() -> list[str]:
     """All cases, in the order they are run."""
     single = ["cooling", "cooling, 4 rules", "pbmc", "pbmc, 2 rules"]
-    return [*single, *(f"stress {k}" for k in STRESS), "random 20", "groups 100"]
+    more = ["cooling, l2", "pbmc, l2", *TABLES]
+    return [*single, *(f"stress {k}" for k in STRESS), "random 20", "groups 100", *more]
+
+
+def family(name: str) -> str:
+    """What a case asks for, and so whom: "l1", "l2", or the rules of "tables"."""
+    return "tables" if name in TABLES else "l2" if name.endswith(", l2") else "l1"
 
 
 def rules_of(source: tuple[str, dict[str, Any]]) -> gdpnet.RuleModel:
     """The rules of a case."""
     name, options = source
+    if name in TABLES:
+        return TABLES[name].rules()
     if name in ("cooling", "stress"):
         return load_model(MODELS / name).build(**options)
     return {"pbmc": _marker_rules, "random": _random_rules, "groups": _group_rules}[name]()
@@ -53,6 +63,10 @@ def make(name: str, count: int, seed: int = 0, bare: bool = False) -> Problem:
         seed: of the predictions.
         bare: no ties and no programs.
     """
+    if name in TABLES:
+        return _table(name, count, seed)
+    if family(name) == "l2":
+        return replace(make(name.removesuffix(", l2"), count, seed, bare), norm="l2", ties=None)
     if name.startswith("cooling"):
         return _cooling(name, count, seed, bare)
     if name.startswith("pbmc"):
@@ -107,6 +121,14 @@ def _pbmc(name: str, count: int, seed: int, bare: bool) -> Problem:
         chosen = chosen[_most_frequent(rules.active(_tensor(x[chosen])).numpy(), 2)]
     random, near = chosen[:count], chosen[count : count + 4 * TIES]
     return _problem(name, ("pbmc", {}), rules, x[random], yhat[random], x[near], rng, bare)
+
+
+def _table(name: str, count: int, seed: int) -> Problem:
+    """Rules of a table; nobody who is asked about them writes programs."""
+    columns = TABLES[name]
+    yhat = columns.predictions(count, np.random.default_rng(seed))
+    made = _problem(name, (name, {}), columns.rules(), np.zeros((count, 0)), yhat, bare=True)
+    return replace(made, weights=1.0 / columns.scale())
 
 
 def _most_frequent(active: Array, count: int) -> Array:

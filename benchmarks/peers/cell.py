@@ -50,8 +50,11 @@ def measure(peer_type: type[Peer], problem: Problem, batch: int, budget: Budget)
     peer = peer_type(problem)
     samples, index = problem.random, np.arange(1)
     peer.prepare(samples, index)
-    building = time.process_time() - start
     most = 64 if batch == 1 else min(batch, len(samples))
+    if peer.whole and batch > 1:
+        index = np.arange(most)
+        peer.prepare(samples, index)
+    building = time.process_time() - start
     while True:
         count = len(index)
         y, once = _quickest(peer, samples, index, budget)

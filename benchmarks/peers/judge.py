@@ -31,7 +31,8 @@ class Judge:
         self.problem, self.rules = problem, rules_of(problem.source)
         samples = problem.random
         x, yhat = torch.from_numpy(samples.x), torch.from_numpy(samples.yhat)
-        self.exact = gdpnet.project(self.rules, yhat, x).distance.numpy()
+        found = gdpnet.project(self.rules, yhat, x, norm=problem.norm, weights=problem.weights)
+        self.exact = problem.distance(found.y.numpy(), samples)
         self._reference = np.zeros((0, yhat.shape[1]))
 
     def look(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -45,9 +46,11 @@ class Judge:
         row |= self._broken(self.problem.random, found["y"], "")
         if "tied" in found and self.problem.ties is not None:
             row |= self._broken(self.problem.ties, found["tied"], "ties_")
-        yhat = self.problem.random.yhat[: len(found["y"])]
-        gap = np.abs(found["y"] - yhat).sum(1) - self.exact[: len(yhat)]
+        distance = self.problem.distance(found["y"], self.problem.random)
+        exact = self.exact[: len(distance)]
+        gap = distance - exact
         row |= {"gap_median": np.median(gap), "gap_least": gap.min(), "gap_most": gap.max()}
+        row |= {"distance_mean": distance.mean(), "exact_mean": exact.mean()}
         if "gradient" in found:
             row |= self._gradients(found["gradient"])
         before, most = found["memory"]
@@ -64,15 +67,18 @@ class Judge:
         for name, tolerance in TOLERANCES.items():
             good = self.rules.satisfied(points, x, tolerance).numpy() & finite
             row[f"{prefix}broken_{name}"] = float(1.0 - good.mean())
+        row[f"{prefix}violation_most"] = float(self.rules.violation(points, x).amax())
         return row
 
     def _gradients(self, gradient: Array) -> dict[str, Any]:
-        """Cosine with the gradient of the regularised QP at its own point; 0 where not finite.
+        """Cosine with a gradient of gdpnet; 0 where not finite.
+
+        That of the regularised QP at its own point, or for l2 that of the projection itself.
 
         Predictions that satisfy the rules pass gdpnet unchanged, so they are left out.
         """
         if len(self._reference) < len(gradient):
-            self._reference = self._quadratic(len(gradient))
+            self._reference = self._own_gradient(len(gradient))
         moved = self.exact[: len(gradient)] > TINY
         if not moved.any():
             return {}
@@ -87,9 +93,14 @@ class Judge:
             "same_gradient": (cosine > 0.999).mean(),
         }
 
-    def _quadratic(self, count: int) -> Array:
+    def _own_gradient(self, count: int) -> Array:
         samples = self.problem.random
-        layer = gdpnet.ProjectionLayer(self.rules, gradient=gdpnet.QP(EPS), forward="qp")
+        options: dict[str, Any] = {"gradient": "vertex"}
+        if self.problem.norm == "l1" and self.problem.weights is None:
+            options = {"gradient": gdpnet.QP(EPS), "forward": "qp"}
+        layer = gdpnet.ProjectionLayer(
+            self.rules, norm=self.problem.norm, weights=self.problem.weights, **options
+        )
         leaf = torch.from_numpy(samples.yhat[:count].copy()).requires_grad_()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

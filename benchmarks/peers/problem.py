@@ -69,6 +69,8 @@ class Problem:
         forms: parts by form and pattern. "dnf": over the finest parts, empty products left out;
             "qp": the parts on which gdpnet defines its quadratic program; "full": all products;
             "cnf": one disjunction a rule. None where there are too many products to write down.
+        norm: in which the nearest point is asked for, "l1" or "l2".
+        weights: of the outputs in the distance, (d,); None where all are 1.
         random: random predictions.
         ties: predictions as near to one disjunct as to another; None where none were made.
     """
@@ -85,11 +87,20 @@ class Problem:
     random: Samples
     ties: Samples | None = None
     forms: dict[str, list[tuple[Part, ...]] | None] = field(default_factory=dict)
+    norm: str = "l1"
+    weights: Array | None = None
 
     @property
     def outputs(self) -> int:
         """Number of outputs d."""
         return len(self.lower)
+
+    def distance(self, y: Array, samples: Samples) -> Array:
+        """How far points are from the predictions of as many samples, (n,)."""
+        moved = np.abs(y - samples.yhat[: len(y)])
+        if self.weights is not None:
+            moved = moved * self.weights
+        return np.linalg.norm(moved, ord=1 if self.norm == "l1" else 2, axis=1)
 
     def start(self, samples: Samples) -> Array:
         """Predictions within the bounds, (n, d)."""

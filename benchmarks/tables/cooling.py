@@ -213,6 +213,7 @@ for _method, _other, _protocol, _splits in (
     ("cnf-mixed", "finetuned-inference", "converged", SPLITS),
     ("dnf", "finetuned-inference", "paper", ("iid",)),
     ("dnf", "finetuned-inference", "converged", SPLITS),
+    ("dnf-auto", "dnf", "converged", SPLITS),
 ):
     for _split in _splits:
         VALUES[f"cooling.{_method} over {_other} {_protocol} {_split}"] = partial(

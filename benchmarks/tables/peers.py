@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ._stored import NotMeasuredError, Row, Rows, Stored, number, span, table
+from ._stored import NotMeasuredError, Row, Rows, Stored, number, ratio, span, table
 
 OURS, OURS_CNF = "gdpnet, vertex", "gdpnet, CNF"
 TITLES = {
@@ -21,10 +21,25 @@ TITLES = {
     "cvxpylayers MOREAU": "cvxpylayers, MOREAU, LP",
     "cvxpylayers MOREAU QP": "cvxpylayers, MOREAU, QP",
     "OSQP layer": "OSQP layer",
+    "OSQP layer, tuned": "... tuned",
     "qpth": "qpth",
+    "qpth, tuned": "... tuned",
     "proxsuite QPLayer": "proxsuite QPLayer",
+    "proxsuite QPLayer, tuned": "... tuned",
+    "discopt": "discopt, MILP by big-M",
     "PiShield": "PiShield, not the nearest point",
 }
+EUCLIDEAN = {
+    OURS: "gdpnet",
+    "DAQP": "DAQP, a QP for each product",
+    "PIQP, QPs": "PIQP, a QP for each product",
+    "Clarabel, QPs": "Clarabel, a QP for each product",
+    "MOREAU, QPs": "MOREAU, a QP for each product",
+    "DAQP, MIQP": "DAQP, MIQP by big-M",
+    "Gurobi, MIQP": "Gurobi, MIQP by big-M",
+    "discopt, MIQP": "discopt, MIQP by big-M",
+}
+ON_TABLES = {OURS: "gdpnet, the nearest point", "DRL": "DRL, column by column"}
 CLAIMS = {
     "cooling, batch 256, ": "",
     "forward: over cvxpylayers diffcp/Clarabel": "forward, over cvxpylayers with diffcp",
@@ -41,16 +56,10 @@ CLAIMS = {
 
 
 def beside(stored: Stored) -> list[str]:
-    rows = stored["peers"]
+    rows = _of(stored, "l1")
 
     def cell(peer: str, case: str, batch: int, column: str) -> str:
-        found = rows.where(peer=peer, case=case, batch=batch)
-        if not found:
-            return ""
-        if found.value("status") != "done":
-            return "fails" if column == "forward_us" else ""
-        value = found.value(column)
-        return number(value, 3 if value and value >= 100 else 2)
+        return _cell(rows.where(peer=peer, case=case, batch=batch), column)
 
     def pair(peer: str, column: str) -> str:
         both = cell(peer, "cooling", 256, column), cell(peer, "cooling, 4 rules", 256, column)
@@ -71,15 +80,83 @@ def beside(stored: Stored) -> list[str]:
                 _shares(rows.where(peer=peer), "ties_broken_1e_4"),
             ]
             for peer, title in TITLES.items()
+            if rows.where(peer=peer)  # not in runs of before it was a peer
         ],
     )
 
 
-def _solved(stored: Stored, peer: str) -> str:
+def euclidean(stored: Stored) -> list[str]:
+    rows = _of(stored, "l2")
+    cases = ("cooling, l2", "pbmc, l2")
+
+    def pair(peer: str, column: str) -> str:
+        return " / ".join(_cell(rows.where(peer=peer, case=case), column) for case in cases)
+
+    titles = ["cooling / pbmc, microseconds a sample", "forward", "forward and backward"]
+    return table(
+        [*titles, "solved", "broken at 1e-6", "farther than ours by"],
+        [
+            [
+                title,
+                pair(peer, "forward_us"),
+                pair(peer, "both_us").removeprefix(" / "),
+                _solved(stored, peer, "l2"),
+                _shares(rows.where(peer=peer), "broken_1e_6"),
+                _farthest(rows.where(peer=peer)),
+            ]
+            for peer, title in EUCLIDEAN.items()
+        ],
+    )
+
+
+def on_tables(stored: Stored) -> list[str]:
+    rows = _of(stored, "tables")
+    titles = ["", "forward, us", "forward and backward, us", "broken at 1e-6", "by at most"]
+    made = []
+    for case in rows.values("case"):
+        for peer, title in ON_TABLES.items():
+            own = rows.where(case=case, peer=peer)
+            done = own.where(status="done")
+            mean, exact = done.value("distance_mean"), done.value("exact_mean")
+            cells = [_cell(own, "forward_us"), _cell(own, "both_us")]
+            cells += [_shares(done, "broken_1e_6"), _small(done.value("violation_most"))]
+            made.append([f"{case}: {title}", *cells, number(ratio(mean, exact), 3)])
+    return table([*titles, "distance over the nearest point's"], made)
+
+
+def _of(stored: Stored, family: str) -> Rows:
+    """Cells of a family; those of before there were others are l1."""
+    found = Rows(r for r in stored["peers"] if (r.get("family") or "l1") == family)
+    if not found:
+        raise NotMeasuredError(f"the part of benchmarks/results/peers.csv about {family}")
+    return found
+
+
+def _cell(found: Rows, column: str) -> str:
+    if not found:
+        return ""
+    if found.value("status") != "done":
+        told = "no answer" if found.value("status") == "no answer" else "fails"
+        return told if column == "forward_us" else ""
+    value = found.value(column)
+    return number(value, 3 if value and value >= 100 else 2)
+
+
+def _farthest(rows: Rows) -> str:
+    values = rows.values("gap_most")
+    return _small(max(*values, 0.0)) if values else ""
+
+
+def _small(value: float | None) -> str:
+    return "" if value is None else f"{value:.0e}" if value > 1e-12 else "0"
+
+
+def _solved(stored: Stored, peer: str, family: str = "l1") -> str:
     """In how many cells a peer solved the program that it was given."""
     from peers import report
 
     cells = report.read(stored.folder)
+    cells = cells[cells.family == family]
     own = cells[(cells.peer == peer) & (cells.status == "done")]
     known = [
         report.solved(row, cells[(cells.case == row["case"]) & (cells.batch == row["batch"])])
@@ -121,7 +198,7 @@ def claims(stored: Stored) -> list[str]:
 
 def _over_ours(stored: Stored, ours: str = OURS) -> Iterable[tuple[float, Row]]:
     """Forward time over ours, of all peers of the same program in all cells."""
-    rows = stored["peers"].where(status="done")
+    rows = _of(stored, "l1").where(status="done")
     conjunctive = ours == OURS_CNF
     for row in rows:
         own = rows.value("forward_us", peer=ours, case=row["case"], batch=row["batch"])
@@ -155,13 +232,22 @@ def _times(stored: Stored, peer: str, over: str, case: str) -> str:
     return number(values[0] / values[1])
 
 
+def _stress(stored: Stored, peer: str) -> str:
+    return _times(stored, peer, OURS, "stress 10")
+
+
 def _same(stored: Stored, peer: str) -> str:
     """Share of predictions with the QP's gradient, over all cases."""
     stored["peers"].where(peer=peer, status="done").needed("same_gradient")
     return _shares(stored["peers"].where(peer=peer), "same_gradient")
 
 
-TABLES = {"peers": beside, "peers.claims": claims}
+TABLES = {
+    "peers": beside,
+    "peers.claims": claims,
+    "peers.l2": euclidean,
+    "peers.tables": on_tables,
+}
 VALUES = {
     "peers.nearest": _nearest,
     "peers.nearest but PiShield": lambda s: _nearest(s, without="PiShield"),
@@ -180,6 +266,8 @@ VALUES = {
     "peers.MILP groups 100": lambda s: _times(s, "Gurobi MILP", OURS, "groups 100"),
     "peers.CNF groups 100": lambda s: _ms(s, OURS_CNF, "groups 100"),
     "peers.CNF over exact": lambda s: _times(s, OURS_CNF, OURS, "groups 100"),
+    "peers.stress same": lambda s: _stress(s, "HiGHS in place"),
+    "peers.stress all": lambda s: _stress(s, "HiGHS in place, all products"),
     "peers.same qpth": lambda s: _same(s, "qpth"),
     "peers.same clarabel": lambda s: _same(s, "cvxpylayers diffcp/Clarabel QP"),
     "peers.same moreau": lambda s: _same(s, "cvxpylayers MOREAU QP"),

@@ -43,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text, found = MarkdownExporter().from_filename(
             notebook, resources={"unique_key": notebook.stem}
         )
-        files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=text))
+        page = _with_named_pictures(text)
+        files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=page))
         for name, drawn in found["outputs"].items():
             files.append(File.generated(config, f"tutorials/{name}", content=drawn))
     entries = [_written_out(entry, files) for entry in config.nav or ()]
@@ -78,6 +79,18 @@ def _written_out(entry: dict[str, Any], files: Files) -> dict[str, Any] | None:
     pages = [page for page in pages if page.startswith(folder)]
     pages.sort(key=lambda page: (not page.endswith("/index.md"), page))
     return {title: pages} if pages else None
+
+
+def _with_named_pictures(page: str) -> str:
+    """Pictures of a notebook are called "png": call them by the heading that they stand under."""
+    heading, in_code, lines = "", False, []
+    for line in page.split("\n"):
+        if line.startswith("```"):
+            in_code = not in_code
+        elif line.startswith("#") and not in_code:
+            heading = line.lstrip("# ").replace("`", "")
+        lines.append(line if in_code else line.replace("![png](", f"![Picture: {heading}]("))
+    return "\n".join(lines)
 
 
 def _summary(notebook: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
+    from gdpnet.model import RuleModel
+    from gdpnet.study import LoadedModel
     from gdpnet.study.spread import Runner
 
 Model = Annotated[
@@ -34,6 +37,33 @@ Split = Annotated[
 ]
 
 
+Build = Annotated[
+    list[str] | None,
+    typer.Option("--build", metavar="NAME=VALUE", help="An argument of build()."),
+]
+
+
+def built(loaded: LoadedModel, arguments: list[str] | None) -> RuleModel:
+    """The rules, of `build()` with what `--build` gives it; numbers where it wants such."""
+    from gdpnet.errors import InputError
+
+    numbers: dict[Any, Any] = {int: int, "int": int, float: float, "float": float}
+    wanted = inspect.signature(loaded.module.build).parameters
+
+    pairs = [argument.partition("=") for argument in arguments or ()]
+    for name, sign, _ in pairs:
+        if not (name and sign):
+            raise InputError(f"--build: expected NAME=VALUE, got {name!r}.")
+    given: dict[str, Any] = {}
+    for name, _, text in pairs:
+        kind = numbers.get(wanted[name].annotation, str) if name in wanted else str
+        try:
+            given[name] = kind(text)
+        except ValueError:
+            raise InputError(f"--build {name}: expected {kind.__name__}, got {text!r}.") from None
+    return loaded.build(**given)
+
+
 class NormName(StrEnum):
     """Norms of the distance that projections minimise."""
 
@@ -47,7 +77,22 @@ Norm = Annotated[
 ]
 
 
-class OnCluster(TyperCommand):
+class PlainHelp:
+    """`--help` without the word that would tell of a value."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, as others that take no value are shown."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class Commands(PlainHelp, TyperGroup):
+    """All commands."""
+
+
+class OnCluster(PlainHelp, TyperCommand):
     """A command with the option `--ray`, whose value may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

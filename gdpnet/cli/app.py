@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import OnCluster, version_of
+from gdpnet.cli._common import Commands, OnCluster, version_of
 
 # In the order of the help.
 _COMMANDS = (
@@ -22,6 +22,7 @@ _COMMANDS = (
 
 app = typer.Typer(
     name="gdpnet",
+    cls=Commands,
     help="Pyomo.GDP rules as a torch layer: look at rules, compare relaxations, project, train.",
     no_args_is_help=True,
     add_completion=False,
@@ -38,10 +39,10 @@ for _name in _COMMANDS:
 def _main(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version of gdpnet and leave.")
+        bool, typer.Option("--version", metavar="", help="Print the version of gdpnet and leave.")
     ] = False,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show the whole traceback of an error.")
+        bool, typer.Option("--traceback", metavar="", help="Show the whole traceback of an error.")
     ] = False,
 ) -> None:
     context.obj = {"traceback": traceback}

@@ -11,10 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from gdpnet.cli._common import (
+    Build,
     Model,
     Norm,
     NormName,
     Split,
+    built,
     errors_as_text,
     make_console,
     progress_bar,
@@ -67,6 +69,7 @@ def compare(
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table.")
     ] = None,
+    arguments: Build = None,
 ) -> None:
     """CNF, partial DNF and DNF of a model's rules: size, time, tightness, rules satisfied.
 
@@ -96,7 +99,7 @@ def compare(
         for file in (html_file, csv_file):
             refuse_unwritable(file)
         loaded = load_model(model)
-        rules = loaded.build()
+        rules = built(loaded, arguments)
         drawn = draw_inputs(loaded, rules, samples, split or first_split(loaded), seed)
         yhat, told = make_predictions(rules, drawn, predictions.value, noise, seed)
         with progress_bar("Comparing") as show:

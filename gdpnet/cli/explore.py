@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gdpnet.cli._common import Model, Split, errors_as_text, refuse_unwritable
+from gdpnet.cli._common import Build, Model, Split, built, errors_as_text, refuse_unwritable
 
 
 def explore(
@@ -26,13 +26,9 @@ def explore(
     ] = 20,
     split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample().")] = 0,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Option("--build", metavar="NAME=VALUE", help="An argument of build(), as text."),
-    ] = None,
+    arguments: Build = None,
 ) -> None:
     """One page of HTML in which predictions are dragged and rules switched on and off."""
-    from gdpnet.errors import InputError
     from gdpnet.explore import explorer_page
     from gdpnet.study import load_model
     from gdpnet.study.samples import first_split, rule_samples
@@ -40,16 +36,13 @@ def explore(
     with errors_as_text(context):
         refuse_unwritable(page)
         loaded = load_model(model)
-        pairs = [argument.partition("=") for argument in arguments or ()]
-        for name, sign, _ in pairs:
-            if not (name and sign):
-                raise InputError(f"--build: expected NAME=VALUE, got {name!r}.")
-        rules = loaded.build(**{name: value for name, _, value in pairs})
+        rules = built(loaded, arguments)
         x = None
         if rules.input_names and loaded.sample is not None and samples:
             x, _ = rule_samples(loaded, rules, samples, split or first_split(loaded), seed)
         chosen = None if outputs is None else _chosen(outputs, rules.output_names)
-        title = " ".join([loaded.name, *(value for _, _, value in pairs)])
+        values = [argument.partition("=")[2] for argument in arguments or ()]
+        title = " ".join([loaded.name, *values])
         text = explorer_page(rules, title, x, chosen)
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")

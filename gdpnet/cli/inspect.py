@@ -11,7 +11,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from gdpnet.cli._common import Model, Split, errors_as_text, make_console, progress_bar
+from gdpnet.cli._common import (
+    Build,
+    Model,
+    Split,
+    built,
+    errors_as_text,
+    make_console,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,8 +50,12 @@ def inspect(
     split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of sample() and of the predictions.")] = 0,
     project: Annotated[
-        bool, typer.Option("--project", help="Also project random predictions onto the rules.")
+        bool,
+        typer.Option(
+            "--project", metavar="", help="Also project random predictions onto the rules."
+        ),
     ] = False,
+    arguments: Build = None,
 ) -> None:
     """The rules of a model, how often each applies, and how often chance satisfies it."""
     from gdpnet.study import load_model
@@ -51,7 +63,7 @@ def inspect(
 
     with errors_as_text(context):
         loaded = load_model(model)
-        rules = loaded.build()
+        rules = built(loaded, arguments)
         typer.echo(str(rules))
         shares: list[_Share] = []
         caption = ""

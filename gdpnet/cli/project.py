@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdpnet.cli._common import (
+    Build,
     Model,
     Norm,
     NormName,
     Ray,
+    built,
     errors_as_text,
     progress_bar,
     refuse_unwritable,
@@ -67,13 +69,16 @@ def project(
         typer.Option(metavar="NAME=COLUMN", help="The column of an input or output; repeatable."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Write into the columns of predictions.")
+        bool, typer.Option("--replace", metavar="", help="Write into the columns of predictions.")
     ] = False,
     added_prefix: Annotated[
         str, typer.Option(help="Stands before the names of the columns that are added.")
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Replace the columns that an earlier run has added.")
+        bool,
+        typer.Option(
+            "--again", metavar="", help="Replace the columns that an earlier run has added."
+        ),
     ] = False,
     on_conflict: Annotated[
         OnConflict,
@@ -100,8 +105,12 @@ def project(
     ray: Ray = None,
     delimiter: Annotated[str, typer.Option(help="Between the columns of csv files.")] = ",",
     force: Annotated[
-        bool, typer.Option("--force", help="OUT may exist; all of a folder is projected again.")
+        bool,
+        typer.Option(
+            "--force", metavar="", help="OUT may exist; all of a folder is projected again."
+        ),
     ] = False,
+    arguments: Build = None,
 ) -> None:
     """Project the predictions of a table, however long, onto the rules.
 
@@ -138,7 +147,7 @@ def project(
                 raise InputError(f"--column: expected NAME=COLUMN, got {name + equals + found!r}.")
         if target.exists() and not (folder or force):
             raise InputError(f"{target} exists already. Name another file, or add --force.")
-        rules = load_model(model).build()
+        rules = built(load_model(model), arguments)
         keywords: dict[str, Any] = {
             "norm": norm.value,
             "relaxation": relaxation,

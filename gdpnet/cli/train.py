@@ -35,11 +35,12 @@ def train(
     ] = "qp",
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     together: Annotated[
-        bool, typer.Option("--together", help="Train the seeds of a size side by side.")
+        bool, typer.Option("--together", metavar="", help="Train the seeds of a size side by side.")
     ] = False,
     ray: Ray = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Train anew what a damaged checkpoint holds.")
+        bool,
+        typer.Option("--force", metavar="", help="Train anew what a damaged checkpoint holds."),
     ] = False,
 ) -> None:
     """Train a model's network with and without its rules, and compare.
@@ -90,6 +91,12 @@ def train(
         with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
             whole = bars.add_task("trained", total=None, visible=False)
             stage = bars.add_task("", total=None, visible=False)
+
+            def finished(done: int, total: int) -> None:
+                bars.update(whole, completed=done, total=total, visible=True)
+                if quiet:  # a line each: somebody may follow the file
+                    typer.echo(f"trained {done} of {total}", err=True)
+
             try:
                 run(
                     model,
@@ -102,9 +109,7 @@ def train(
                     progress=lambda told, step, total: bars.update(
                         stage, description=told, completed=step, total=total, visible=True
                     ),
-                    finished=lambda done, total: bars.update(
-                        whole, completed=done, total=total, visible=True
-                    ),
+                    finished=finished,
                 )
             except KeyboardInterrupt:
                 bars.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 import fill
 import pytest
 from _results import PUBLISHED, Results, read_rows, write_rows
+from run_all import SCRIPTS
 from tables import TABLES, VALUES, Stored, described
 from tables._stored import number, percent, span
 
@@ -28,6 +29,12 @@ def test_everything_described_is_shown_somewhere() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in fill.pages())
     assert [name for name in TABLES if f"<!-- bench {name} -->" not in pages] == []
     assert [name for name in VALUES if f"<!-- = {name} -->" not in pages] == []
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_every_script_stands_in_the_table_of_scripts(name: str) -> None:
+    page = (PUBLISHED.parent / "README.md").read_text(encoding="utf-8")
+    assert f"| `{name}.py` |" in page
 
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.csv")), ids=lambda path: path.stem)

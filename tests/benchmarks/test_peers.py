@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from peers.cases import make, rules_of
 from peers.cell import Budget, measure
+from peers.columns import TABLES
 from peers.judge import Judge
 from peers.problem import Problem
 from peers.program import Program
@@ -26,7 +27,10 @@ COUNT = 8
 EXACT = ("HiGHS in place", "HiGHS cold", "HiGHS in place, all products", "Gurobi in place",
          "Gurobi MILP", "scipy.milp", "gdpnet, vertex", "gdpnet, QP gradient")  # fmt: skip
 INTERIOR = ("Clarabel", "PIQP", "cvxpylayers diffcp/Clarabel", "cvxpylayers MOREAU")
-QUADRATIC = ("cvxpylayers diffcp/Clarabel QP", "cvxpylayers MOREAU QP", "OSQP layer", "qpth")
+QUADRATIC = ("cvxpylayers diffcp/Clarabel QP", "cvxpylayers MOREAU QP", "OSQP layer",
+             "qpth, tuned")  # fmt: skip
+EUCLIDEAN = ("gdpnet, vertex", "DAQP", "PIQP, QPs", "Clarabel, QPs", "MOREAU, QPs", "DAQP, MIQP",
+             "Gurobi, MIQP")  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=["cooling, 4 rules", "pbmc"])
@@ -66,6 +70,29 @@ def test_interior_points_are_near_but_not_at_ties(title: str, problem: Problem) 
 def test_quadratic_peers_have_our_gradient(title: str, problem: Problem) -> None:
     row = answers(title, problem)
     assert row["cosine_median"] > 0.999
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", ["cooling, l2", "pbmc, l2"])
+@pytest.mark.parametrize("title", EUCLIDEAN)
+def test_euclidean_peers_are_exact(title: str, case: str) -> None:
+    row = answers(title, make(case, COUNT))
+    assert row["broken_1e-4"] == 0.0
+    assert -1e-6 < row["gap_least"] <= row["gap_most"] < 1e-4
+    assert row.get("same_gradient", 1.0) == 1.0
+
+
+@pytest.mark.parametrize("case", list(TABLES))
+def test_rules_of_tables_have_the_mixed_integer_program_s_distance(case: str) -> None:
+    """And break nothing, where most predictions break something."""
+    problem = make(case, COUNT)
+    rules, yhat = rules_of(problem.source), problem.random.yhat
+    assert not rules.satisfied(yhat).all()
+    ours = gdpnet.project(rules, yhat, weights=problem.weights)
+    program = gdpnet.project(rules, yhat, weights=problem.weights, solver="milp")
+    assert rules.satisfied(ours.y).all()
+    np.testing.assert_allclose(ours.distance, program.distance, atol=1e-6)
+    np.testing.assert_allclose(problem.distance(ours.y.numpy(), problem.random), ours.distance)
 
 
 def test_ties_are_ties(problem: Problem) -> None:

@@ -127,6 +127,17 @@ def test_inspect_the_cooling_model(tmp_path: Path) -> None:
     assert page.stat().st_size > 0
 
 
+def test_inspect_gives_build_what_it_wants() -> None:
+    result = run("inspect", MODELS / "stress", "--samples", 20, "--build", "k=2")
+    assert result.exit_code == 0, result.output
+    assert "rule[1]" in result.stdout
+    assert "rule[2]" not in result.stdout
+    for wrong, told in (("k=two", "--build k: expected int, got 'two'"), ("k", "NAME=VALUE")):
+        refused = run("inspect", MODELS / "stress", "--build", wrong)
+        assert refused.exit_code == 2
+        assert told in refused.stderr
+
+
 def test_inspect_projects_and_checks_by_milp() -> None:
     result = run("inspect", MODELS / "cooling", "--samples", 50, "--project")
     assert result.exit_code == 0

@@ -21,9 +21,12 @@ class Peer(ABC):
 
     Attributes:
         differentiable: whether gradients flow through `layer`.
+        whole: whether a call takes about as long for few samples as for many, so that a batch
+            must not be cut.
     """
 
     differentiable = False
+    whole = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,26 +48,43 @@ class _Dense(Batched):
 
 
 class Qpth(_Dense):
-    """qpth's batched interior-point method."""
+    """qpth's batched interior-point method, as it comes."""
+
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def call(self, Q: Any, p: Any, G: Any, h: Any, A: Any, b: Any) -> torch.Tensor:
         from qpth.qp import QPFunction
 
-        return QPFunction(verbose=-1, check_Q_spd=False, maxIter=40)(Q, p, G, h, A, b)
+        return QPFunction(verbose=-1, check_Q_spd=False, **self.options)(Q, p, G, h, A, b)
+
+
+class TunedQpth(Qpth):
+    """More steps, and more of them without progress before it gives up."""
+
+    options = MappingProxyType({"maxIter": 200, "notImprovedLim": 20})
 
 
 class QPLayer(_Dense):
-    """proxsuite's augmented Lagrangian."""
+    """proxsuite's augmented Lagrangian, as it comes."""
+
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def call(self, Q: Any, p: Any, G: Any, h: Any, A: Any, b: Any) -> torch.Tensor:
         from proxsuite.torch.qplayer import QPFunction
 
         below = torch.full_like(h, -1e20)
-        return QPFunction(structural_feasibility=True)(Q, p, A, b, G, below, h)[0]
+        made = QPFunction(structural_feasibility=True, **self.options)
+        return made(Q, p, A, b, G, below, h)[0]
+
+
+class TunedQPLayer(QPLayer):
+    """More steps."""
+
+    options = MappingProxyType({"maxIter": 100_000})
 
 
 class OSQP(Batched):
-    """OSQP's torch layer, sparse."""
+    """OSQP's torch layer, sparse, as it comes."""
 
     def make(self, parts: tuple[Part, ...]) -> Any:
         from osqp.nn import torch as osqp
@@ -80,7 +99,6 @@ class OSQP(Batched):
             (size, size),
             (matrix.row, matrix.col),
             matrix.shape,
-            max_iter=100_000,  # with its default of 10,000 it raises on some of the batches
         )
         place = np.concatenate(
             [program.less.place, program.equal.place + len(program.less.matrix.data)]
@@ -121,3 +139,18 @@ class OSQP(Batched):
             t["high"].expand(n, -1),
         )
         return self.start(yhat) + v @ t["output"]
+
+
+class TunedOSQP(OSQP):
+    """As many steps as it takes: the layer's own option for them does not reach its solver."""
+
+    def make(self, parts: tuple[Part, ...]) -> Any:
+        import osqp
+        from osqp.nn import torch as inner
+
+        class Patient(osqp.OSQP):
+            def setup(self, *given: Any, **settings: Any) -> Any:
+                return super().setup(*given, **settings, max_iter=1_000_000)
+
+        inner.osqp = SimpleNamespace(OSQP=Patient, SolverStatus=osqp.SolverStatus)
+        return super().make(parts)

@@ -14,14 +14,16 @@ from ._base import Peer
 class BigM:
     """y, eta, and one binary a disjunct; an inactive rule has right side 0 instead of 1.
 
-    Only right sides depend on the sample.
+    Only right sides depend on the sample. With the Euclidean norm there is no eta, and the cost is
+    the caller's.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         d = problem.outputs
         binaries = sum(len(rule) for rule in problem.rules)
-        self.size = 2 * d + binaries
+        distances = d if problem.norm == "l1" else 0
+        self.size = d + distances + binaries
         self.matrix_rows: list[Array] = []
         equal: list[bool] = []
         # Right side of each row: +-bound of a row plus a constant, +-yhat, or a rule's activity.
@@ -38,10 +40,10 @@ class BigM:
         for i in problem.always:
             own = dict(enumerate(problem.matrix[i]))
             add(own, ("bound", i, 1.0, 0.0), bool(problem.equality[i]))
-        for j in range(d):
+        for j in range(distances):
             add({j: 1.0, d + j: -1.0}, ("yhat", j, 1.0, 0.0), False)
             add({j: -1.0, d + j: -1.0}, ("yhat", j, -1.0, 0.0), False)
-        at = 2 * d
+        at = d + distances
         for r, rule in enumerate(problem.rules):
             add({at + k: -1.0 for k in range(len(rule))}, ("active", r, -1.0, 0.0), False)
             for rows in rule:
@@ -57,10 +59,10 @@ class BigM:
         self.matrix = csr_array(np.array(self.matrix_rows))
         self.equal = np.array(equal)
         self.cost = np.zeros(self.size)
-        self.cost[d : 2 * d] = 1.0
-        self.integer = np.arange(self.size) >= 2 * d
-        self.lower = np.concatenate([problem.lower, np.zeros(d + binaries)])
-        width = problem.upper - problem.lower
+        self.cost[d : d + distances] = 1.0
+        self.integer = np.arange(self.size) >= d + distances
+        self.lower = np.concatenate([problem.lower, np.zeros(distances + binaries)])
+        width = (problem.upper - problem.lower)[:distances]
         self.upper = np.concatenate([problem.upper, width, np.ones(binaries)])
         kinds = [kind for kind, _, _, _ in self._kinds]
         self._where = {k: np.array([kind == k for kind in kinds]) for k in ("bound", "yhat")}

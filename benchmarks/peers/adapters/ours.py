@@ -29,7 +29,9 @@ class Layer(Peer):
         super().__init__(problem)
         warnings.simplefilter("ignore", gdpnet.errors.ZeroGradientWarning)
         rules = rules_of(problem.source)
-        self.inner = gdpnet.ProjectionLayer(rules, threads=1, **self.options)
+        self.inner = gdpnet.ProjectionLayer(
+            rules, norm=problem.norm, weights=problem.weights, threads=1, **self.options
+        )
         self._inputs: list[tuple[Samples, Array, torch.Tensor]] = []
         first = np.zeros(1, dtype=int)
         self.layer(torch.from_numpy(problem.random.yhat[:1]), problem.random, first)

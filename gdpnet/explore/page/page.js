@@ -14,7 +14,7 @@ const LIFTED = MODEL.outputs.length === 1;
 const AXES = LIFTED ? [MODEL.outputs[0], distanceAxis(MODEL.outputs[0])] : MODEL.outputs;
 const FRAME = { left: 58, right: 620, top: 14, bottom: 546 };
 
-const state = {
+const START = () => ({
   x: MODEL.inputs.map((input) => input.start),
   yhat: [...MODEL.start],
   norm: "l1", // with one output all norms are the same
@@ -22,7 +22,8 @@ const state = {
   off: new Set(),
   merged: new Set([0, 1].filter((r) => r < MODEL.rules.length)),
   pair: [...MODEL.pair],
-};
+});
+const state = START();
 
 function distanceAxis({ name, low, high }) {
   return { name: `eta, at least |${name} - prediction|`, low: 0, high: high - low };
@@ -275,14 +276,14 @@ function tellAnswer({ at, answer, fixed, error }) {
   const all = [names(before), ...outside].filter(Boolean).join(" and ");
   const broken = all ? `The prediction itself breaks ${all}.` : "";
   const plane = Object.keys(fixed).length
-    ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the projection lies.` : "";
+    ? `The picture shows the plane ${Object.entries(fixed).map(([j, v]) => `${MODEL.outputs[j].name} = ${show(v)}`).join(", ")}, where the ${answer.status === "conflict" ? "prediction" : "projection"} lies.` : "";
   const moves = state.yhat.map((v, j) => Math.abs(v - answer.y[j]));
   const distance = state.norm === "l2" ? Math.hypot(...moves) : moves.reduce((a, b) => a + b, 0);
   const verdicts = {
     satisfied: ["good", "The prediction satisfies every active rule and stays where it is."],
     projected: ["good", `The prediction moves by ${show(distance)}${state.norm === "l2" ? " (l2)" : ""}; then every active rule holds${told(answer)}.`],
     relaxed: ["bad", `${NAMES[state.relaxation]} moves the prediction to a point that breaks ${after.length ? names(after) : GLOBALLY}.`],
-    conflict: ["bad", "The active rules contradict each other: no point satisfies them."],
+    conflict: ["bad", "No point satisfies the active rules together with what always holds: the prediction stays where it is."],
   };
   const [mood, verdict] = verdicts[answer.status];
   const value = answer.status === "relaxed" ? ` The relaxation's value ${show(answer.value)} is a lower bound on the distance to the rules.` : "";
@@ -368,6 +369,7 @@ function buildControls() {
   buildOutputs();
   buildInputs();
   buildRules();
+  document.getElementById("reset").addEventListener("click", () => { Object.assign(state, START()); changed(); });
 }
 
 function buildAxes() {
