@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
@@ -14,6 +15,7 @@ BESIDE = "gdpnet solver"
 
 _LOOK = 0.05  # seconds between two looks at the clock
 _GRACE = 0.3  # seconds that a solver has to stop once it was asked to
+_LAST_GRACE = 60.0  # and once the process ends
 
 
 class Clock:
@@ -129,6 +131,12 @@ def _wait_for_left_behind(seconds: float) -> bool:
     for thread in running:
         thread.join(seconds)
     return not any(thread.is_alive() for thread in running)
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    """A process that ends while a solver runs would be aborted by its threads."""
+    _wait_for_left_behind(_LAST_GRACE)
 
 
 def _leave_behind(thread: threading.Thread) -> bool:
