@@ -186,7 +186,7 @@ class ConicPrograms:
 
     def _by_rows(self, found: ConicSolution, *given: Array) -> ConicSolution:
         """The same by tight rows, where Clarabel failed or numbers are too large for its digits."""
-        good = found.outcome is Outcome.OPTIMAL and np.abs(found.point).max(initial=0.0) <= _LARGE
+        good = found.point is not None and np.abs(found.point).max(initial=0.0) <= _LARGE
         if good or self.form.cones or found.outcome is Outcome.INFEASIBLE:
             return found
         values, right, cost, square = given
