@@ -147,7 +147,9 @@ class WeightedQPs(Regularised):
             return
         weights = request.settings.weights[outputs]
         yhat = request.yhat[:, outputs]
-        points, values, linearisations = [], [], []
+        points: list[Array] = []
+        values: list[Array] = []
+        linearisations = []
         for product in products:
             rules = with_rows_alone(request.rules, (*part.rows, *product.rows))
             found = Exact().solve(request._replace(rules=rules))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -309,7 +310,7 @@ class ExactEngine:
             leaving: of rules that may be left out the sets that may be, from `cheapest`.
         """
         instance = self._stepped(instance)
-        out_of = leaving or [None] * len(self.components)
+        out_of: Sequence[core.Sets | None] = leaving or [None] * len(self.components)
         if self._whole:  # nothing to take apart and put together again
             out, detail, unproved, proved = self._run(
                 0, instance, yhat, options, detailed, out_of[0]
