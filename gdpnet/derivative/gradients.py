@@ -181,7 +181,7 @@ class QP(Sensitivity):
             known=found.finished,
         )
         finished = np.broadcast_to(found.finished, len(answer.y))
-        if vertex is None or (finished.all() and not solved.missing.any()):
+        if vertex is None or not (finished & solved.missing).any():
             return solved
         return VertexInstead(rules, solved, vertex, answer.y, finished=finished)
 

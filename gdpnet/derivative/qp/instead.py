@@ -33,7 +33,7 @@ class VertexInstead(Regularised):
     ) -> None:
         self._regularised, self._vertex = regularised, vertex
         there = np.broadcast_to(vertex.known, len(y))
-        open_ones = ~finished if regularised is None else ~finished | regularised.missing
+        open_ones = ~finished if regularised is None else finished & regularised.missing
         self._instead = np.asarray(open_ones & there)
         self.y = y if regularised is None else np.where(self.missing[:, None], y, regularised.y)
         self.known: Array = np.asarray(finished | self._instead)
@@ -67,8 +67,8 @@ def _tell(rules: Rules, count: int, size: int) -> None:
         warnings.warn(
             f"gradient: the program of QP was not solved for {count} of {size} samples, whose "
             "gradient is that of 'vertex' (info.capped tells which): it takes more work than it is "
-            "given, or the engine did not find their nearest point. Use gradient='vertex' or "
-            "'auto' for rules of this size. This is told once for these rules.",
+            "given, or the rules are too large for it. Use gradient='vertex' or 'auto' for rules "
+            "of this size. This is told once for these rules.",
             WorkLimitWarning,
             stacklevel=2,
         )
