@@ -66,8 +66,8 @@ typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::look() {
         if (outcome == Outcome::trouble) return Finding::trouble;
         if (outcome != Outcome::optimal) return Finding::closed;
         const double bound = node_.bound() + owed_;
-        limit_ = cutoff();
-        if (bound >= limit_ || (bound >= value - same_ && !may_come_first())) return Finding::closed;
+        limit_ = value < kInfinity && !may_come_first() ? value - same_ : cutoff();
+        if (bound >= limit_) return Finding::closed;
         node_.read_point(false);
         bool forced = false;
         if (!look_at_clauses(forced)) return Finding::closed;

@@ -201,7 +201,9 @@ Gain GramNode::look_ahead(Vector<const Index> rows, double enough) const {
     double share[kTogether], over = 0.0, most = 0.0;
     std::uint64_t columns = 0;
     for (Index i : rows) {
-        const double violation = violation_[i], square = gram_.square(i), allowed = forgiven(i);
+        const double violation = violation_[i];
+        if (!(violation > 0.0)) continue;  // most are not
+        const double square = gram_.square(i), allowed = forgiven(i);
         if (!(violation > allowed)) continue;
         if (square == 0.0 || gram_.least(i) - right_[i] > kDoubtful * allowed) return {kInfinity, 0, 0};
         if (count == kTogether) break;
