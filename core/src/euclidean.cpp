@@ -130,11 +130,13 @@ typename Euclidean<AnyNode>::Finding Euclidean<AnyNode>::make_whole([[maybe_unus
 // Lists the broken clauses; one with a single literal left has that chosen. False on contradiction.
 template <class AnyNode>
 bool Euclidean<AnyNode>::look_at_clauses(bool& forced) {
-    const auto row_holds = [this](Index i) { return node_.row_holds(i); };
+    const auto row_holds = node_.rows_hold();
+    const bool flat = AnyNode::kRowsFirst && assignment_.flat();
     branching_.clear();
-    for (Index c = 0; c < assignment_.logic.clauses(); ++c) {
-        if (!assignment_.required(c)) continue;
-        const Assignment::Standing standing = assignment_.stands(c, row_holds);
+    for (const Slot c : assignment_.applying()) {
+        if (!flat && !assignment_.guard_chosen(c)) continue;
+        const Assignment::Standing standing =
+            flat ? assignment_.stands_flat(c, row_holds) : assignment_.stands(c, row_holds);
         if (standing.satisfied) continue;
         if (standing.open == 0) return false;
         if (standing.open == 1) {
@@ -161,16 +163,17 @@ Gain Euclidean<AnyNode>::literal_gain(Index literal, double enough) const {
 template <class AnyNode>
 bool Euclidean<AnyNode>::keep() {
     if (!node_.verify()) return false;
-    if (node_.value() + owed_ >= cutoff()) return true;
+    double found = node_.value();
+    if (found + owed_ >= cutoff()) return true;
     label();
-    const double found = node_.value() + assignment_.prices.sum(label_);
+    found += assignment_.prices.sum(label_);
     if (found >= value - same_ && !(rank_ < best_rank_)) return true;
     value = found;
     const double distance = std::sqrt(2.0 * found);
     same_ = distance * (kSameDistance * distance + kSameDistanceFloor);
     best = node_.point();
-    best_state = label_;
-    best_rank_ = rank_;
+    best_state.swap(label_);
+    best_rank_.swap(rank_);
     return true;
 }
 
@@ -203,7 +206,8 @@ bool Euclidean<AnyNode>::may_come_first() const {
 template <class AnyNode>
 void Euclidean<AnyNode>::label() {
     const Logic& logic = assignment_.logic;
-    const auto row_holds = [this](Index i) { return node_.row_holds(i); };
+    const auto row_holds = node_.rows_hold();
+    if (assignment_.flat()) return assignment_.record_flat(row_holds, label_, rank_);
     assignment_.record(row_holds, label_);
     for (Index c = 0; c < logic.clauses(); ++c) {
         rank_[c] = -1;

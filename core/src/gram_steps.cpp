@@ -22,11 +22,11 @@ Outcome GramNode::solve(double cutoff) {
             continue;
         }
         untouched_ = -1;
-        const Outcome outcome = bring_in(worst);
+        const Outcome outcome = bring_in(worst, cutoff);
         if (outcome != Outcome::optimal) return outcome;
         refreshed = false;
         if (!(bound_ >= cutoff)) continue;
-        if (delicate_) refresh();
+        refresh();
         if (bound_ >= cutoff) return Outcome::cutoff;
     }
     return Outcome::trouble;
@@ -42,48 +42,33 @@ double GramNode::forgiven(Index i) const {
     return gram_.factor(i) * kFeasibility * std::max(largest_, std::abs(sample_.row[i].rhs));
 }
 
-double GramNode::excess(Index i) const {
-    double over = still_[i];
-    for (Index k = 0; k < active_.count; ++k) over -= active_.multiplier[k] * active_.line[k][i];
-    return over;
-}
-
 // Of the enforced rows.
 GramNode::Entering GramNode::most_violated() const {
-    Entering worst;
-    Index which[kAbreast], row[kAbreast], found = 0;
-    const auto compare = [&] {
-        for (Index l = found; l < kAbreast; ++l) row[l] = row[0];
-        Four over = Four::picked(still_.data(), row);
-        for (Index k = 0; k < active_.count; ++k)
-            over = over - Four::all(active_.multiplier[k]) * Four::picked(active_.line[k], row);
-        double excess[kAbreast];
-        over.to(excess);
-        for (Index l = 0; l < found; ++l) {
-            double sign = enforced_[which[l]].sign;
-            const bool free = sign == 0.0;
-            if (free) sign = excess[l] < 0.0 ? -1.0 : 1.0;
-            const double size = sign * excess[l];
-            if (size > worst.excess && size > tolerance(row[l]))
-                worst = {row[l], sign, size, still_[row[l]], enforced_[which[l]].code, free};
-        }
-        found = 0;
-    };
+    Index found = -1;
+    double most = 0.0;
     for (Index e = 0; e < enforced_count_; ++e) {
         const Enforced& at = enforced_[e];
-        if (pressed_[at.row] || mark_[at.code] != kEnforced) continue;
-        which[found] = e;
-        row[found++] = at.row;
-        if (found == kAbreast) compare();
+        const double excess = excess_[at.row], over = at.sign == 0.0 ? std::abs(excess) : at.sign * excess;
+        if (!(over > most) || pressed_[at.row] || mark_[at.code] != kEnforced || !(over > tolerance(at.row))) continue;
+        most = over;
+        found = e;
     }
-    if (found > 0) compare();
-    return worst;
+    if (found < 0) return {};
+    const auto [code, row, sign] = enforced_[found];
+    const bool free = sign == 0.0;
+    return {row, free ? (excess_[row] < 0.0 ? -1.0 : 1.0) : sign, most, still_[row], code, free};
 }
 
 GramNode::Entering GramNode::most_violated_bound() {
     Entering worst;
     find_x();
     const double *x = x_.data(), *upper = upper_.data(), *lower = lower_.data();
+    Four most = Four::all(0.0);
+    for (Index j = 0; j < width_; j += kAbreast) {
+        const Four at = Four::at(x + j);
+        most = larger(most, larger(at - Four::at(upper + j), Four::at(lower + j) - at));
+    }
+    if (!(most.largest() > kColumnTolerance)) return worst;
     for (Index j = 0; j < n_; ++j) {
         const double above = x[j] - upper[j], below = lower[j] - x[j];
         const double over = above > below ? above : below;
@@ -110,10 +95,22 @@ void GramNode::refresh() {
     find_left();
     bound_ = 0.0;
     for (Index k = 0; k < active_.count; ++k) bound_ += 0.5 * active_.multiplier[k] * (active_.still[k] + left[k]);
+    find_excess();
 }
 
-// Raises the multiplier of a violated side until it holds.
-Outcome GramNode::bring_in(Entering entering) {
+// Excesses of all rows, from the multipliers.
+void GramNode::find_excess() {
+    sums_.take_off(still_.data(), active_.multiplier, active_.line, active_.count, excess_.data(), m_);
+}
+
+// What a step of the multiplier of a side, whose products with others are its `line`, does to excesses.
+void GramNode::move(const double* line, double length) {
+    sums_.move(excess_.data(), length, line, rate_, active_.line, active_.count, m_);
+}
+
+// Raises the multiplier of a violated side until it holds, or the bound reaches the cutoff: then the node is of no
+// interest any more, and left as it is. Where rounding is to be looked after, the caller does that first.
+Outcome GramNode::bring_in(Entering entering, double cutoff) {
     const Index p = entering.side;
     const double square = gram_.square(p);
     const double* line = gram_.line(p);
@@ -128,31 +125,37 @@ Outcome GramNode::bring_in(Entering entering) {
             if (!(fall <= kParallel * square)) return Outcome::trouble;
             fall = 0.0;
         }
-        const Index block = blocking(entering.sign, length);
         const double full = fall > 0.0 ? entering.excess / fall : kInfinity;
-        if (block < 0 && full == kInfinity) {
-            const bool row = p < m_;
-            const double allowed = row ? forgiven(p) : kAccepted * std::max(1.0, std::abs(at_[p - m_]));
-            if (entering.excess > std::max(kDoubtful * allowed, kDrifted * largest_multiplier())) return Outcome::infeasible;
-            if (!(entering.excess <= allowed) || pending > 0.0) return Outcome::trouble;
-            repeats_ = true;  // the same once more, up to rounding
-            if (row) {
-                mark_[entering.code] |= kIgnored;
-            } else {
-                passed_[entering.sign > 0.0 ? p - m_ : n_ + p - m_] = 1;
-            }
-            return Outcome::optimal;
-        }
+        const Index block = blocked(entering.sign, full) ? blocking(entering.sign, length) : -1;
+        if (block < 0 && full == kInfinity) return contradicted(entering, pending);
         const double t = std::min(full, length), signed_t = entering.sign * t;
         if (!(t >= 0.0)) return Outcome::trouble;  // no number
-        for (Index k = 0; k < active_.count; ++k) active_.multiplier[k] -= signed_t * rate_[k];
         bound_ += t * (entering.excess - 0.5 * t * fall);
+        if (bound_ >= cutoff && !delicate_) return Outcome::cutoff;
+        for (Index k = 0; k < active_.count; ++k) active_.multiplier[k] -= signed_t * rate_[k];
+        move(line, signed_t);
         entering.excess -= t * fall;
         pending += t;
         if (full <= length) return activate(entering, entering.sign * pending, fall) ? Outcome::optimal : Outcome::trouble;
         drop(block);
     }
     return Outcome::trouble;
+}
+
+// No multiplier lets a side be brought in: it contradicts the active ones, or repeats them up to rounding.
+Outcome GramNode::contradicted(const Entering& entering, double pending) {
+    const Index p = entering.side;
+    const bool row = p < m_;
+    const double allowed = row ? forgiven(p) : kAccepted * std::max(1.0, std::abs(at_[p - m_]));
+    if (entering.excess > std::max(kDoubtful * allowed, kDrifted * largest_multiplier())) return Outcome::infeasible;
+    if (!(entering.excess <= allowed) || pending > 0.0) return Outcome::trouble;
+    repeats_ = true;
+    if (row) {
+        mark_[entering.code] |= kIgnored;
+    } else {
+        passed_[entering.sign > 0.0 ? p - m_ : n_ + p - m_] = 1;
+    }
+    return Outcome::optimal;
 }
 
 double GramNode::largest_multiplier() const {
@@ -162,13 +165,7 @@ double GramNode::largest_multiplier() const {
 }
 
 void GramNode::multiply_inverse(const double* by, double* product) const {
-    const Index count = active_.count;
-    for (Index j = 0; j < count; j += kAbreast) {
-        const double* inverse = inverse_.data() + j;
-        Four sum = Four::all(0.0);
-        for (Index k = 0; k < count; ++k, inverse += width_) sum = sum + Four::all(by[k]) * Four::at(inverse);
-        sum.to(product + j);
-    }
+    sums_.add_up(by, inverse_.data(), width_, active_.count, product, active_.count);
 }
 
 // The rates at which multipliers change as that of a side with these `products_` rises, and returns the rate at which
@@ -189,6 +186,16 @@ double GramNode::careful_fall(Index side) const {
         total += left * left;
     }
     return total;
+}
+
+// Whether a multiplier would get a wrong sign within a step of this length.
+bool GramNode::blocked(double sign, double length) const {
+    bool found = false;
+    for (Index k = 0; k < active_.count; ++k) {
+        const double speed = sign * active_.sign[k] * rate_[k], room = active_.sign[k] * active_.multiplier[k];
+        found |= (speed > kSmallRate) & (std::max(room, 0.0) < length * speed);
+    }
+    return found;
 }
 
 // The first multiplier that would get a wrong sign, of nearly equal ones the steepest; -1 if there is none.
@@ -217,17 +224,16 @@ bool GramNode::activate(const Entering& entering, double multiplier, double fall
     active_.still[k] = entering.still;
     active_.multiplier[k] = multiplier;
     active_.line[k] = gram_.line(entering.side);
+    active_.normal[k] = gram_.normal(entering.side);
     pressed_[entering.side] = 1;
     if (fall < kDelicate * gram_.square(entering.side)) delicate_ = true;
+    if (k % kAbreast == 0)
+        for (Index i = 0; i < k; ++i) Four::all(0.0).to(inverse_.data() + i * width_ + k);
     const double inverse = 1.0 / fall;
     double* last = inverse_.data() + k * width_;
-    std::fill(last, last + width_, 0.0);
-    for (Index i = 0; i < k; ++i) {
-        double* line = inverse_.data() + i * width_;
-        const double share = rate_[i] * inverse;
-        add(share, rate_, line, in_fours(k));
-        line[k] = last[i] = -share;
-    }
+    sums_.add_square(inverse_.data(), width_, k, inverse, rate_);
+    for (Index j = k; j < in_fours(k + 1); ++j) last[j] = 0.0;
+    for (Index i = 0; i < k; ++i) inverse_[i * width_ + k] = last[i] = -inverse * rate_[i];
     last[k] = inverse;
     ++active_.count;
     return true;
@@ -243,6 +249,7 @@ void GramNode::drop(Index k) {
     active_.still[k] = active_.still[last];
     active_.multiplier[k] = active_.multiplier[last];
     active_.line[k] = active_.line[last];
+    active_.normal[k] = active_.normal[last];
     for (Index j = 0; j <= last; ++j) std::swap(own[j], other[j]);
     for (Index i = 0; i <= last; ++i) std::swap(inverse_[i * width_ + k], inverse_[i * width_ + last]);
     const double pivot = 1.0 / other[last];
@@ -254,12 +261,8 @@ void GramNode::drop(Index k) {
 }
 
 void GramNode::find_x() {
-    for (Index j = 0; j < width_; j += kAbreast) {
-        Four sum = Four::all(0.0);
-        for (Index k = 0; k < active_.count; ++k)
-            sum = sum - Four::all(active_.multiplier[k]) * Four::at(gram_.normal(active_.side[k]) + j);
-        sum.to(x_.data() + j);
-    }
+    static constexpr double kZero[kGramColumns] = {};
+    sums_.take_off(kZero, active_.multiplier, active_.normal, active_.count, x_.data(), n_);
 }
 
 }  // namespace gdpnet

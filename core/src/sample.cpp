@@ -1,5 +1,7 @@
 #include "gdpnet/sample.hpp"
 
+#include <cstring>
+
 namespace gdpnet {
 
 Sample::Sample(const Rows& rows) : rows(rows), scale(rows.scale), largest(rows.largest) {
@@ -9,6 +11,8 @@ Sample::Sample(const Rows& rows) : rows(rows), scale(rows.scale), largest(rows.l
 }
 
 void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
+    if (!loaded_.empty() && std::memcmp(loaded_.data(), bound.data(), bound.size_bytes()) == 0) return;
+    ++edition_;
     for (Index v = 0; v < Index(rows.varying.size()); ++v) {
         const Index i = rows.varying[v];
         double most = 0.0;
@@ -23,6 +27,7 @@ void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
         row[i].tolerance = kFeasibility * std::max(1.0, std::abs(row[i].rhs));
     }
     for (Index i : rows.curves.row) unscale(i, bound[i]);
+    if (rows.varying.empty() && rows.curves.none()) loaded_.assign(bound.begin(), bound.end());
 }
 
 // Curved rows are measured in the user's units: curves are not scaled.
@@ -39,6 +44,8 @@ void Sample::loosen_curves(double room) {
 
 void Sample::allow_rounding(Vector<const double> yhat, double lost) {
     const Index outputs = Index(yhat.size());
+    ++edition_;
+    loaded_.clear();
     for (Row& at : row) {
         double size = 0.0;
         for (Slot e = at.first; e < at.last; ++e)

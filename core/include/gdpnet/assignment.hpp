@@ -106,6 +106,9 @@ public:
 
     Index decided() const { return decided_; }
 
+    // Whether there is nothing but clauses of disjuncts: none nested, none that logic speaks of, none with a price.
+    bool flat() const { return flat_; }
+
     // Opens again what was decided since there were `count`.
     void back_to(Index count) {
         while (decided_ > count) state[trail_[--decided_]] = 0;
@@ -210,6 +213,25 @@ public:
         return found;
     }
 
+    // The same of a flat logic, where rows are looked at first: for nodes that know how they stand.
+    template <class RowHolds>
+    Standing stands_flat(Index c, RowHolds row_holds) const {
+        const Clause& clause = clauses_[c];
+        const Literal *const first = literals_.data() + clause.first, *const last = literals_.data() + clause.last;
+        for (const Literal* literal = first; literal != last; ++literal)
+            if (rows_hold(*literal, row_holds)) return {true, 0, 0};
+        Standing found;
+        for (const Literal* literal = first; literal != last; ++literal) {
+            const Truth truth = state[literal->boolean];
+            if (truth == 1) return {true, 0, 0};
+            if (truth == 0) {
+                ++found.open;
+                found.last = literal->boolean + 1;
+            }
+        }
+        return found;
+    }
+
     // The same where disjuncts cost something: one that holds must not cost more than an open one may.
     template <class RowHolds>
     Standing stands_at_a_price(Index c, RowHolds row_holds) const {
@@ -225,6 +247,21 @@ public:
             least = std::min(least, prices.cost(e));
         }
         return cheapest(clause, row_holds, least) >= 0 ? Standing{true, 0, 0} : found;
+    }
+
+    // The assignment of a point at which every clause of a flat logic holds: each gets the first literal that does, and
+    // its rank, the place of that literal in it; -1 where it does not apply.
+    template <class RowHolds>
+    void record_flat(RowHolds row_holds, Vector<Truth> best, Vector<Index> rank) const {
+        std::fill(best.begin(), best.end(), Truth(0));
+        std::fill(rank.begin(), rank.end(), Index(-1));
+        for (const Slot c : applying()) {
+            const Clause& clause = clauses_[c];
+            Slot e = clause.first;
+            while (e < clause.last && state[literals_[e].boolean] != 1 && !rows_hold(literals_[e], row_holds)) ++e;
+            rank[c] = e - clause.first;
+            if (e < clause.last) best[literals_[e].boolean] = 1;
+        }
     }
 
     // The assignment of a point at which every required clause holds: each gets a true literal, the cheapest.
@@ -318,6 +355,7 @@ private:
 
     template <class RowHolds>
     bool rows_hold(const Literal& disjunct, RowHolds row_holds) const {
+        if (disjunct.only_row >= 0) return row_holds(disjunct.only_row);
         for (Slot e = disjunct.first_row; e < disjunct.last_row; ++e)
             if (!row_holds(logic.true_row[e])) return false;
         return true;
@@ -325,7 +363,7 @@ private:
 
     template <class RowHolds>
     bool holds(const Literal& disjunct, RowHolds row_holds, Truth* mark) const {
-        if (disjunct.only_row >= 0 ? !row_holds(disjunct.only_row) : !rows_hold(disjunct, row_holds)) return false;
+        if (!rows_hold(disjunct, row_holds)) return false;
         if (disjunct.guards) {
             const Index k = disjunct.boolean;
             for (Index e = logic.guarded_start[k]; e < logic.guarded_start[k + 1]; ++e)
@@ -363,6 +401,7 @@ private:
     const CheapestSets* one_of_ = nullptr;   // ... the sets that may be,
     CheapestSets* found_ = nullptr;          // ... or those found so far, while they are looked for
     const bool curved_;                // whether some row is
+    bool flat_ = true;
 };
 
 inline Assignment::Assignment(const Component& component)
@@ -383,7 +422,10 @@ inline Assignment::Assignment(const Component& component)
     for (Index literal : logic.clause_literal) {
         literals_.push_back(disjuncts_[boolean_of(literal)]);
         literals_.back().sign = sign_of(literal);
+        flat_ = flat_ && literal > 0;
     }
+    for (const Literal& disjunct : disjuncts_) flat_ = flat_ && !disjunct.tied && !disjunct.guards && !prices.any;
+
     for (Index c = 0; c < logic.clauses(); ++c)
         clauses_.push_back({Slot(logic.clause_start[c]), Slot(logic.clause_start[c + 1]), Slot(logic.clause_guard[c]),
                             Slot(logic.clause_start[c])});

@@ -65,6 +65,10 @@ public:
     Gain look_ahead(Vector<const Index> rows, double enough) const;
 
     bool row_holds(Index i) const { return violation(i) <= sample_.row[i].tolerance; }
+    static constexpr bool kRowsFirst = false;
+    auto rows_hold() const {
+        return [this](Index i) { return row_holds(i); };
+    }
 
     // Whether the enforced rows hold at z.
     bool verify() const;

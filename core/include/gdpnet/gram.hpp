@@ -11,6 +11,7 @@
 
 #include "gdpnet/blocks/lanes.hpp"
 #include "gdpnet/sample.hpp"
+#include "gdpnet/sums.hpp"
 
 namespace gdpnet {
 
@@ -21,19 +22,27 @@ struct Four {
 
     static Four all(double value) { return {Pair{value, value}, Pair{value, value}}; }
     static Four at(const double* from) { return {pair_at(from), pair_at(from + 2)}; }
-    static Four picked(const double* from, const Index* which) {
-        return {Pair{from[which[0]], from[which[1]]}, Pair{from[which[2]], from[which[3]]}};
-    }
     void to(double* target) const {
         std::memcpy(target, &low, sizeof low);
         std::memcpy(target + 2, &high, sizeof high);
     }
     double sum() const { return (low[0] + low[1]) + (high[0] + high[1]); }
+    double largest() const { return std::max(std::max(low[0], low[1]), std::max(high[0], high[1])); }
 
     friend Four operator*(const Four& one, const Four& other) { return {one.low * other.low, one.high * other.high}; }
     friend Four operator+(const Four& one, const Four& other) { return {one.low + other.low, one.high + other.high}; }
     friend Four operator-(const Four& one, const Four& other) { return {one.low - other.low, one.high - other.high}; }
 
+    // The larger of two; the first if the second is NaN.
+    friend Four larger(const Four& one, const Four& other) { return {larger(one.low, other.low), larger(one.high, other.high)}; }
+
+    static Pair larger(const Pair& one, const Pair& other) {
+#if defined(__GNUC__)
+        return one < other ? other : one;
+#else
+        return Pair::each(one, other, [](double x, double y) { return x < y ? y : x; });
+#endif
+    }
     static Pair pair_at(const double* from) {
         Pair found;
         std::memcpy(&found, from, sizeof found);
@@ -51,6 +60,12 @@ inline double dot(const double* one, const double* other, Index count) {
     return sum.sum();
 }
 
+// Copies the fours that hold `count` numbers.
+template <class T>
+inline void copy_fours(const T* from, T* to, Index count) {
+    for (Index j = 0; j < count; j += kAbreast) std::memcpy(to + j, from + j, kAbreast * sizeof(T));
+}
+
 // Adds `share` times some numbers to others; `count` is a multiple of four.
 inline void add(double share, const double* of, double* to, Index count) {
     const Four times = Four::all(share);
@@ -64,10 +79,13 @@ public:
     const Index n, m;
     const Index width;  // of a normal: n in fours, zeros behind it
 
-    // Takes over a sample's coefficients.
-    void load(const Sample& sample, Vector<const double> weights);
+    // Takes over a sample's coefficients. False where they are those of the sample before.
+    bool load(const Sample& sample, Vector<const double> weights);
 
     const double* normal(Index p) const { return normal_.data() + p * width; }
+
+    // Products of all rows with a point of n columns, less `right` sides; both in fours of rows.
+    void excess(const double* at, const double* right, double* found) const;
 
     // Products of side p with all sides, computed when first asked for.
     const double* line(Index p) {
@@ -85,9 +103,12 @@ private:
     void make_line(Index p);
 
     const Rows& rows_;
+    const Sums& sums_;
     const Index length_;                   // of a line: rows and columns in fours
+    const Index height_;                   // rows in fours
     std::vector<double> weight_;           // (n,)
     std::vector<double> normal_;           // (sides, width)
+    std::vector<double> column_;           // (n, height): those of rows, by column
     std::vector<double> product_;          // (sides, length)
     std::vector<double> square_;           // (sides,)
     std::vector<double> factor_, least_;   // (m,)

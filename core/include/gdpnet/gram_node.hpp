@@ -6,9 +6,9 @@
 //     minimise    1/2 |x|^2    subject to the enforced rows and bounds,
 //
 // so x = - sum v_k a_k over the active sides, and how far any row is above its right side is `excess at the prediction
-// - sum v_k (a_k a_i)`: a handful of operations, however many columns there are. Nothing else is kept of a node than
-// its active sides, their multipliers v and the inverse of their products. The point itself is computed for bounds that
-// it might break, and for leaves.
+// - sum v_k (a_k a_i)`: a handful of operations, however many columns there are. Of a node its active sides are kept,
+// their multipliers v, the inverse of their products, and the excess of every row, which each step changes. The point
+// itself is computed for bounds that it might break, and for leaves.
 //
 // What is delicate, such as rows that nearly depend on each other, ends in `Outcome::trouble`: EuclideanNode, which
 // works on columns, is asked then.
@@ -51,7 +51,7 @@ public:
     // Half the squared distance of the node's optimum, or what it is at least.
     double bound() const { return bound_; }
 
-    // How far rows are violated at the optimum; `exactly`: at z, computed afresh from what holds it.
+    // How far rows are violated at the optimum; `exactly`: z, computed afresh from what holds it.
     void read_point(bool exactly);
     const std::vector<double>& point() const { return z_; }
 
@@ -62,7 +62,11 @@ public:
     // `enough`, by the first step of the dual method. Their columns, and those of what the step moves, are pressed.
     Gain look_ahead(Vector<const Index> rows, double enough) const;
 
-    bool row_holds(Index i) const { return (exact_ ? violation_at_x(i) : violation_[i]) <= holds_[i]; }
+    // Which rows hold at the optimum, as a function of a row.
+    static constexpr bool kRowsFirst = true;
+    auto rows_hold() const {
+        return [over = violation_, most = holds_.data()](Index i) { return over[i] <= most[i]; };
+    }
 
     // Whether the enforced rows hold at z.
     bool verify() const;
@@ -83,59 +87,65 @@ private:
         Index code, row;
         double sign;  // -1 for a negation, 0 for an equality
     };
-    // Active sides, the first `count`. What lies behind is 0 where sums run in fours.
+    // Active sides, the first `count`; what lies behind takes part where sums run in fours.
     struct Active {
         Index count = 0;
-        Index side[kGramColumns];
-        double sign[kGramColumns];        // of its multiplier, 0 where that is free
-        double still[kGramColumns];
-        double multiplier[kGramColumns];
-        const double* line[kGramColumns];
+        Index side[kGramColumns] = {};
+        double sign[kGramColumns] = {};        // of its multiplier, 0 where that is free
+        double still[kGramColumns] = {};
+        double multiplier[kGramColumns] = {};
+        const double *line[kGramColumns] = {}, *normal[kGramColumns] = {};
     };
     struct Level {
         Active active;
-        std::vector<double> inverse;
+        std::vector<double> inverse, excess;
         Index enforced = 0;
         double bound = 0.0;
     };
 
     static void copy(const Active& from, Active& to);
+    void copy_inverse(const std::vector<double>& from, std::vector<double>& to) const;
+    void load_rows();
     void start_in_box();
     double tolerance(Index i) const;
     double forgiven(Index i) const;
-    double excess(Index i) const;
-    double violation_at_x(Index i) const {
-        const double over = still_[i] + dot(gram_.normal(i), x_.data(), width_);
-        return rows_.equality[i] ? std::abs(over) : over;
-    }
     Entering most_violated() const;
     Entering most_violated_bound();
     void refresh();
-    Outcome bring_in(Entering entering);
+    Outcome bring_in(Entering entering, double cutoff);
+    Outcome contradicted(const Entering& entering, double pending);
+    void move(const double* line, double length);
+    void find_excess();
     double largest_multiplier() const;
     void multiply_inverse(const double* by, double* product) const;
     double find_rates(double square) const;
     double careful_fall(Index side) const;
     Index blocking(double sign, double& length) const;
+    bool blocked(double sign, double length) const;
     bool activate(const Entering& entering, double multiplier, double fall);
     void drop(Index k);
     void find_x();
+    void find_z();
 
     const Rows& rows_;
     Sample& sample_;
     Gram gram_;
+    const Sums& sums_;
     const Index n_, m_;
     std::vector<double> yhat_, weight_;
     std::vector<double> at_, x_;         // (n in fours,): w yhat, and x
     std::vector<double> z_;              // (n,)
-    bool exact_ = false;                 // whether x is where z is
-    std::vector<double> lower_, upper_;  // (n,) in units of x
+    std::vector<double> lower_, upper_;  // (n in fours,) in units of x; none behind
     double largest_ = 0.0;               // of the predictions, or 1
     double room_ = 0.0;                  // a squared distance that no bound is nearer than
-    // By row:
-    std::vector<double> still_;          // excess at x = 0; in fours
-    std::vector<double> violation_;      // at the node's optimum; in fours
+    // By row, in fours:
+    std::vector<double> still_;          // excess at x = 0
+    std::vector<double> excess_;         // at the node's optimum
+    std::vector<double> magnitude_;      // ... absolute for equalities, if there are any
+    const double* violation_ = nullptr;  // either of these
+    std::vector<double> right_;          // right sides
     std::vector<double> holds_;          // how far it may be violated in a clause that holds
+    long loaded_ = -1;                   // the edition of the sample that these are of
     std::vector<Index> equalities_;
 
     // ---- the state

@@ -39,8 +39,12 @@ struct Sample {
     Sample(const Sample&) = delete;
     Sample& operator=(const Sample&) = delete;
 
-    // Takes over right sides (m,) and coefficients that depend on x (k, n), in the user's units.
+    // Takes over right sides (m,) and coefficients that depend on x (k, n), in the user's units. Where these are those of
+    // the sample before, as all are whose rules do not depend on x, there is nothing to do.
     void load(Matrix<const double> varying, Vector<const double> bound);
+
+    // Another number whenever something here has changed.
+    long edition() const { return edition_; }
 
     // Tolerances beside large predictions. `lost` is what adding up a row may lose of its terms, relative:
     // rounding is no violation then, and whether the point is good enough is judged afterwards.
@@ -75,6 +79,9 @@ struct Sample {
 
 private:
     void unscale(Index i, double bound);
+
+    std::vector<double> loaded_;  // right sides as they were given; none where the next sample's must be looked at
+    long edition_ = 0;
 };
 
 }  // namespace gdpnet
