@@ -61,6 +61,9 @@ public:
 
     Index decided() const { return decided_; }
 
+    // The booleans that are decided, in the order of their decision.
+    Vector<const Index> trail() const { return {trail_.data(), std::size_t(decided_)}; }
+
     // Opens again what was decided since there were `count`.
     void back_to(Index count) {
         while (decided_ > count) state[trail_[--decided_]] = 0;
