@@ -58,17 +58,26 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
     Nearest& nearest = work.nearest;
     Effort effort;
-    const auto run = [&] {
-        nearest.begin(limits.nodes);
+    const auto run = [&](Index nodes) {
+        nearest.begin(nodes);
         work.linear.start(rows.lower, rows.upper, yhat, batch.weights);
         const bool alive = enforce_globals(work);
         return search(work.linear, work.assignment, work.stack, nearest, watch, effort, alive);
     };
-    Finish finish = run();
+    Finish finish;
+    if (taken_apart_ && rows.columns() > limits.whole_columns && limits.nodes > limits.whole_nodes) {
+        finish = run(limits.whole_nodes);
+        if (finish == Finish::limited && !watch.over(0)) {
+            work.assignment.begin(batch.active[s]);
+            finish = nearest.trouble ? run(limits.nodes) : by_parts(work, batch, s, limits, effort, watch);
+        }
+    } else {
+        finish = run(limits.nodes);
+    }
     if (nearest.trouble && !rows.curves.none()) {
         work.sample.loosen_curves(kThinRoom);
         work.assignment.begin(batch.active[s]);
-        finish = run();
+        finish = run(limits.nodes);
     }
     const auto [status, bound] = conclude(nearest, nearest.distance, finish, work.stack);
     answers.status[s] = std::int8_t(status);

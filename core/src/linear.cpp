@@ -59,7 +59,7 @@ Linear::Linear(Sample& sample)
 }
 
 void Linear::start(Vector<const double> from, Vector<const double> to, Vector<const double> yhat,
-                   Vector<const double> weights) {
+                   Vector<const double> weights, Vector<const double> tilted) {
     for (Index e = 0; e < listed; ++e) flag_[enforced_[e]] = 0;
     basics = 0;
     listed = 0;
@@ -94,6 +94,25 @@ void Linear::start(Vector<const double> from, Vector<const double> to, Vector<co
         lower_source[j] = kFromBox;
         upper_source[j] = kFromBox;
     }
+    tilt.assign(tilted.begin(), tilted.end());
+    lean();
+}
+
+// Where a column's own tilt outweighs its distance, its cost is least at a bound. The tilts of all columns are part of
+// the reduced costs from here on: what moves basic columns moves their tilts.
+void Linear::lean() {
+    if (tilt.empty()) return;
+    for (Index j = 0; j < n; ++j) {
+        reduced[j] = tilt[j];
+        if (tilt[j] > weight[j]) value[j] = lower[j];
+        if (tilt[j] < -weight[j]) value[j] = upper[j];
+    }
+}
+
+double Linear::tilted_by(const double* z) const {
+    double total = 0.0;
+    for (Index j = 0; j < n; ++j) total += tilt[j] * z[j];
+    return total;
 }
 
 void Linear::reset() {
@@ -116,6 +135,7 @@ void Linear::reset() {
         nonbasic[j] = Slot(j);
         place[j] = Slot(-1 - j);
     }
+    lean();
 }
 
 void Linear::move_nonbasic(Index position, Index j, double target) {
@@ -220,14 +240,14 @@ double Linear::dual_objective() const {
             total += place[j] >= 0 ? slope[j] * away : weight[j] * std::abs(away);
         }
     }
-    return total;
+    return tilt.empty() ? total : total + tilted_by(value.data());
 }
 
 double Linear::distance() const {
     double total = 0.0;
     for (Index j = 0; j < n; ++j)
         if (weight[j] > 0.0) total += weight[j] * std::abs(value[j] - kink[j]);
-    return total;
+    return tilt.empty() ? total : total + tilted_by(value.data());
 }
 
 bool Linear::verify() {
@@ -293,14 +313,18 @@ bool Linear::refactor() {
         }
     }
     std::fill(reduced.begin(), reduced.end(), 0.0);
+    if (!tilt.empty())
+        for (Index p = 0; p < n; ++p)
+            if (nonbasic[p] < n) reduced[p] = tilt[nonbasic[p]];
     for (Index k = 0; k < r; ++k) {
         const double* work = &factor_(k, 0);
         double* built = &tableau(k, 0);
         const Index j = basic[k];
         value[j] = work[r + n];
+        const double rate = tilt.empty() ? slope[j] : slope[j] + tilt[j];
         for (Index p = 0; p < n; ++p) {
             built[p] = work[r + p];
-            reduced[p] += slope[j] * built[p];
+            reduced[p] += rate * built[p];
         }
     }
     return true;

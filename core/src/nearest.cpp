@@ -15,11 +15,13 @@ void Nearest::begin(Index node_limit) {
     node_limit_ = node_limit;
     distance = kInfinity;
     cutoff_ = kInfinity;
+    floor = -kInfinity;
+    penalised_ = {};
     trouble = false;
 }
 
 double Nearest::lower_bound(Stack& stack) const {
-    return std::min(distance, stack.least_open());
+    return std::min(distance, std::max(floor, stack.least_open()));
 }
 
 Verdict Nearest::settle(const Effort&) {
@@ -64,6 +66,11 @@ Nearest::Finding Nearest::look() {
     while (true) {
         if (!assignment_.may_leave_out()) return Finding::infeasible;
         if (assignment_.prices.any && !((owed_ = assignment_.owed()) < cutoff_)) return Finding::cutoff;
+        if (penalised_.penalties != nullptr) {
+            penalised_.look(assignment_);
+            penalised_.look_closely(cutoff_);
+            if (!(penalised_.total < cutoff_)) return Finding::cutoff;
+        }
         switch (node_.solve(cutoff_ - owed_)) {
             case Outcome::infeasible:
                 return Finding::infeasible;
@@ -123,7 +130,7 @@ bool Nearest::still_holds() {
 Nearest::Finding Nearest::look_ahead(bool& forced) {
     const auto gain_of = [this](Index literal) { return literal_gain(literal); };
     node_.begin_look_ahead();
-    switch (branching_.choose(assignment_, node_.dual_objective() + owed_, cutoff_, gain_of)) {
+    switch (branching_.choose(assignment_, node_.dual_objective() + owed_, cutoff_, gain_of, penalised_.total)) {
         case Branching::Choice::clause:
             return Finding::clause;
         case Branching::Choice::single:
@@ -142,6 +149,10 @@ Gain Nearest::literal_gain(Index literal) {
     const auto& start = literal > 0 ? logic.true_start : logic.false_start;
     const auto& listed = literal > 0 ? logic.true_row : logic.false_row;
     Gain found;
+    if (penalised_.penalties != nullptr) {
+        found.floor = penalised_.with(literal);
+        if (!(found.floor < cutoff_)) return {kInfinity, 0, 0};
+    }
     for (Index e = start[k]; e < start[k + 1]; ++e) {
         const Index i = listed[e];
         if (node_.curved && node_.sample.rows.curved(i)) {
@@ -154,7 +165,7 @@ Gain Nearest::literal_gain(Index literal) {
         const double size = row.equality ? std::abs(excess) : excess;
         if (size > row.tolerance) {
             const Gain ahead = node_.look_ahead(i, excess);
-            if (ahead.gain > found.gain) found = ahead;
+            if (ahead.gain > found.gain) found = {ahead.gain, ahead.up, ahead.down, found.floor};
         }
     }
     return found;

@@ -109,6 +109,9 @@ public:
     // Whether there is nothing but clauses of disjuncts: none nested, none that logic speaks of, none with a price.
     bool flat() const { return flat_; }
 
+    // The booleans that are decided, in the order of their decision.
+    Vector<const Index> trail() const { return {trail_.data(), std::size_t(decided_)}; }
+
     // Opens again what was decided since there were `count`.
     void back_to(Index count) {
         while (decided_ > count) state[trail_[--decided_]] = 0;

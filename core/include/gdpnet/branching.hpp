@@ -15,6 +15,7 @@ namespace gdpnet {
 struct Gain {
     double gain = 0.0;
     std::uint64_t up = 0, down = 0;
+    double floor = -std::numeric_limits<double>::infinity();  // another bound on all that it costs
 };
 
 class Branching {
@@ -47,16 +48,16 @@ public:
     }
 
     // Chooses among the clauses that were added. `objective` is what the node costs at least, `gain_of(literal)`
-    // what a literal adds to that by its rows.
+    // what a literal adds to that by its rows. `floor` is another bound on what the node costs.
     template <class GainOf>
-    Choice choose(const Assignment& assignment, double objective, double cutoff, GainOf gain_of) {
+    Choice choose(const Assignment& assignment, double objective, double cutoff, GainOf gain_of, double floor = -kInfinity) {
         const Logic& logic = assignment.logic;
         double best_score = -1.0;
         Index best_width = 0;
         for (Index b = 0; b < count_; ++b) {
             Broken& broken = broken_[b];
             const Index c = broken.clause;
-            double least = kInfinity, second = kInfinity;
+            double least = kInfinity, second = kInfinity, packed = kInfinity;
             Index viable = 0;
             broken.up = broken.down = 0;
             const double owed = assignment.prices.any ? assignment.least_price(c) : 0.0;
@@ -68,12 +69,15 @@ public:
                 }
                 Gain ahead = gain_of(candidate);
                 if (assignment.prices.any) ahead.gain += assignment.prices.cost(e) - owed;
-                literal_bound[e] = objective + ahead.gain;
+                literal_bound[e] = std::max(objective + ahead.gain, ahead.floor);
                 if (!(literal_bound[e] < cutoff)) continue;
                 ++viable;
                 literal = candidate;
                 broken.up |= ahead.up;
                 broken.down |= ahead.down;
+                packed = std::min(packed, ahead.gain);
+                // The better bound tells where to branch; among what it leaves open, the program does.
+                if (floor > -kInfinity) ahead.gain = 0.1 * ahead.gain + (ahead.floor - floor);
                 if (ahead.gain < least) {
                     second = least;
                     least = ahead.gain;
@@ -83,7 +87,7 @@ public:
             }
             if (viable == 0) return Choice::cutoff;
             if (viable == 1) return Choice::single;
-            broken.bound = least;
+            broken.bound = packed;
             // Mostly what the cheapest literal costs, a little what leaving it out would.
             const double score = least + 0.25 * std::min(std::min(second, cutoff - objective), 1e6);
             if (score > best_score || (score == best_score && viable < best_width)) {

@@ -4,6 +4,7 @@
 #include "gdpnet/accept.hpp"
 #include "gdpnet/given.hpp"
 #include "gdpnet/nearest.hpp"
+#include "gdpnet/parts.hpp"
 #include "gdpnet/threads.hpp"
 #include "gdpnet/within.hpp"
 
@@ -35,6 +36,7 @@ struct Limits {
     Index nodes = 0;         // for a sample
     double tolerance = 0.0;  // predictions that satisfy everything within it pass unchanged
     double lost = 0.0;       // see Sample::allow_rounding
+    Index whole_columns = 64, whole_nodes = 200;  // rules of more columns are taken apart after so many nodes
 };
 
 struct Answers {
@@ -69,7 +71,7 @@ struct ProductLists {
 // Searches of one component. Calls may come from several threads at once.
 class Search {
 public:
-    explicit Search(Component component) : component_(std::move(component)) {}
+    explicit Search(Component component) : component_(std::move(component)), taken_apart_(Parts::can(component_)) {}
 
     const Component& component() const { return component_; }
 
@@ -99,10 +101,12 @@ private:
              const Dictionaries* dictionaries, Watch& watch) const;
     void cheapest_of(Workspace& work, const Batch& batch, Index s, const Droppable& rules, Index nodes,
                      CheapestSets& found, Watch& watch) const;
+    Finish by_parts(Workspace& work, const Batch& batch, Index s, const Limits& limits, Effort& effort, Watch& watch) const;
     bool enforce_globals(Workspace& work) const;
     void read_dictionary(const Workspace& work, Index s, const Dictionaries& dictionaries) const;
 
     Component component_;
+    const bool taken_apart_;  // whether its rules may be
     Pool<Workspace> pool_;
 };
 

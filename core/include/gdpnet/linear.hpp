@@ -70,13 +70,15 @@ public:
     const Index n, m;
     Sample& sample;
     std::vector<double> kink, weight;  // by column, constant for a sample; auxiliaries: kink -inf, weight 0
+    std::vector<double> tilt;          // by column: a linear cost beside the distance; empty where there is none
     Table<double> tableau;             // the first `basics` lines are in use
     Index age = 0;                     // pivots since the tableau was built
     Index pivots = 0;                  // in all
 
-    // Puts every column on the breakpoint nearest to its kink; no row is enforced.
+    // Puts every column on the breakpoint nearest to its kink; no row is enforced. Where `tilted` is a cost for each
+    // column, on that where its cost is least, which has to be finite; distances include it then.
     void start(Vector<const double> lower, Vector<const double> upper, Vector<const double> yhat,
-               Vector<const double> weights);
+               Vector<const double> weights, Vector<const double> tilted = {});
 
     // Adds a row to the program: as a bound if it has one entry. False on contradiction.
     bool enforce(Index code);
@@ -220,6 +222,8 @@ private:
     Ratio ratio_test(double violation, double forgiven, double step_cap, bool lowest_id);
     void move_passed(double direction);
     void move_nonbasic(Index position, Index j, double target);
+    void lean();
+    double tilted_by(const double* z) const;
     void pivot(Index line, Index leaving, Index q, double leaving_move, bool up);
     Gain single_entry_gain(Index i) const;
     double column_tolerance(Index j, double x) const {

@@ -26,7 +26,7 @@ public:
     Watch(Call& call, bool asks) : call_(call), asks_(asks && call.ask != nullptr), asked_(Clock::now()) {}
 
     void begin_sample() {
-        over_ = false;
+        over_ = by_parts_ = false;
         spent_ = 0.0;
         doubt_ = call_.patience * kFirstDoubt;
         if (call_.time_limit < std::numeric_limits<double>::infinity()) began_ = Clock::now();
@@ -42,12 +42,22 @@ public:
         since_ += cost;
         if (since_ >= kBetween) look();
         spent_ += double(cost);
-        if (spent_ >= doubt_) {
+        if (by_parts_) {
+            if (spent_ >= kPartsWorth * call_.patience) over_ = true;
+        } else if (spent_ >= doubt_) {
             doubt_ = std::min(2.0 * doubt_, call_.patience);
             const double share = spent_ / call_.patience;
             if (share >= 1.0 || done < share * share) over_ = true;
         }
         return over_;
+    }
+
+    // From here on searches are those of parts, whose shares are none of the whole, or they no longer are. What was
+    // spent is forgotten: either has a patience of its own.
+    void go_by_parts(bool parts) {
+        by_parts_ = parts;
+        spent_ = 0.0;
+        doubt_ = call_.patience * kFirstDoubt;
     }
 
     bool interrupted() const { return call_.interrupted.load(std::memory_order_relaxed); }
@@ -56,6 +66,8 @@ private:
     static constexpr long kBetween = 20000;   // operations between two looks at the clock
     static constexpr double kPatience = 0.03; // seconds between two questions
     static constexpr double kFirstDoubt = 1.0 / 16.0;  // of its patience, after which a search is first looked at
+
+    static constexpr double kPartsWorth = 4.0;         // patience with parts, in that of a search
 
     void look() {
         since_ = 0;
@@ -71,7 +83,7 @@ private:
 
     Call& call_;
     bool asks_;
-    bool over_ = false;
+    bool over_ = false, by_parts_ = false;
     long since_ = 0;
     double spent_ = 0.0, doubt_ = std::numeric_limits<double>::infinity();
     Clock::time_point asked_;
