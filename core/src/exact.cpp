@@ -65,7 +65,9 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
         return search(work.linear, work.assignment, work.stack, nearest, watch, effort, alive);
     };
     Finish finish;
-    if (taken_apart_ && rows.columns() > limits.whole_columns && limits.nodes > limits.whole_nodes) {
+    // Which rules may be left out together is nothing that parts know of.
+    const bool apart = taken_apart_ && batch.leaving == nullptr;
+    if (apart && rows.columns() > limits.whole_columns && limits.nodes > limits.whole_nodes) {
         finish = run(limits.whole_nodes);
         if (finish == Finish::limited && !watch.over(0)) {
             work.assignment.begin(batch.active[s]);
