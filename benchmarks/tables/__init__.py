@@ -22,6 +22,7 @@ from . import (
     layer,
     native,
     overhead,
+    pbmc,
     peers,
     plans,
     prices,
@@ -37,7 +38,8 @@ __all__ = ["TABLES", "VALUES", "NotMeasuredError", "Stored", "described", "stamp
 
 _MODULES = (
     bulk, constants, convex, cooling, coupled, euclidean, exact, forwards, gradients, instructions,
-    layer, native, overhead, peers, plans, prices, programs, relaxations, rules, serving, tasks,
+    layer, native, overhead, pbmc, peers, plans, prices, programs, relaxations, rules, serving,
+    tasks,
 )  # fmt: skip
 TABLES: dict[str, Callable[[Stored], list[str]]] = {
     name: made for module in _MODULES for name, made in module.TABLES.items()
