@@ -292,7 +292,7 @@ def _project(
             nodes += 1
             started = nearest_in(program, guess, solver)
             known = _nearer(known, _at(sample, program, yhat, weights, started))
-    if known is None and len(program.clauses) > _FEW_CLAUSES:
+    if known is None and not clock.over and len(program.clauses) > _FEW_CLAUSES:
         # An answer before anything is searched: in the disjuncts that the prediction is nearest to.
         near = nearest_literals(sample, start)
         if near is not None:
