@@ -100,7 +100,8 @@ class RulesAt:
         data = self.rules.data
         evaluated = self.rules.evaluate(self.x).prices[0].tolist()
         price = dict(zip(data.priced, evaluated, strict=True))
-        breaking = {rule.name: data.clauses[rule.clause].breaking for rule in data.rules}
+        clauses = [data.clauses[rule.clause] for rule in data.rules]
+        breaking = dict(zip(self.rules.names, (c.breaking for c in clauses), strict=True))
         return {name: price.get(breaking[name], 0.0) for name in self.active if breaking[name] >= 0}
 
     def holding(self, rule: str) -> RulesAt:

@@ -302,7 +302,7 @@ def full_row(rules: gdpnet.RuleModel, row: int, x: Any) -> np.ndarray:
     inputs = torch.zeros(1, 0).double() if x is None else torch.as_tensor(x).double().reshape(1, -1)
     values = rules.evaluate(inputs).rows
     place = (values.varying == row).nonzero().flatten().tolist()
-    return (values.coefficients[0, place[0]] if place else values.shared[row]).numpy()
+    return (values.coefficients[0, place[0]] if place else values.shared.dense[row]).numpy()
 
 
 # ---- networks -------------------------------------------------------------------------------

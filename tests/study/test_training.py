@@ -144,7 +144,7 @@ def test_first_calls_are_not_in_the_times(gap: Path, together: bool) -> None:
         loss.summed = lambda networks, loss=loss: loss  # type: ignore[attr-defined]
         if together:
             networks = [task.new_network(0), task.new_network(1)]
-            training: Training = Together(networks, loss, stage, [data, data], [0, 1], 0)  # type: ignore[arg-type]
+            training: Training = Together(networks, loss, stage, [data, data], None, [0, 1], 0)  # type: ignore[arg-type]
         else:
             training = Training(task.new_network(0), loss, stage, data, None, 0, 0)  # type: ignore[arg-type]
         training.run()
