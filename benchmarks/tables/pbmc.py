@@ -266,12 +266,6 @@ def _whole(_: Stored, methods: Sequence[str]) -> str:
     return f"all {held}" if held == len(rows) else f"{held} of {len(rows)}"
 
 
-def _largest_gap(_: Stored, method: str, other: str) -> str:
-    """The largest difference of two methods' mean macro-F1 over the sizes."""
-    gaps = [fmean(gained(method, size, other)) for size in results().sizes]
-    return f"{max(gaps, key=abs):+.3f}".replace("0.", ".")
-
-
 def _all_cells(_: Stored) -> str:
     return f"{results().at('csat', method='dnf').mean:.3f}".lstrip("0")
 
@@ -284,7 +278,6 @@ def _accuracy(_: Stored, rho: float, way: str, size: int | None, column: str = "
 
 EXACT = ("inference", "inference-least-norm", "dnf", "dnf-mixed", "dnf-least-norm", "dnf-nearest")
 VALUES: dict[str, Callable[[Stored], str]] = {
-    "pbmc.seeds": lambda _: str(len(results().seeds)),
     "pbmc.exact runs": partial(_whole, methods=EXACT),
     "pbmc.CNF runs": partial(_whole, methods=("cnf", "cnf-mixed")),
     "pbmc.csat all cells": _all_cells,
@@ -294,10 +287,8 @@ VALUES: dict[str, Callable[[Stored], str]] = {
         _satisfied, methods=("cnf-relaxed", "dnf-relaxed"), sizes=(119, 237, 475)
     ),
     "pbmc.gain dnf": partial(_gain, method="dnf"),
-    "pbmc.gain inference": partial(_gain, method="inference"),
     "pbmc.gain finetuned-base": partial(_gain, method="finetuned-base"),
     "pbmc.gain penalty": partial(_gain, method="penalty"),
-    "pbmc.gain dnf-relaxed": partial(_gain, method="dnf-relaxed"),
     "pbmc.gain dnf over inference": partial(_gain, method="dnf", other="inference"),
     "pbmc.gain dnf-mixed over dnf": partial(_gain, method="dnf-mixed", other="dnf"),
     "pbmc.gain dnf over dnf-least-norm": partial(_gain, method="dnf", other="dnf-least-norm"),
