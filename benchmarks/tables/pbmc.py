@@ -27,7 +27,6 @@ TITLES = (
     "method", "accuracy", "macro-F1", "precision", "recall", "CSAT, all cells",
     "CSAT, conflict-free", "ties",
 )  # fmt: skip
-TEST_CELLS = 264
 
 
 @cache
@@ -179,7 +178,8 @@ def conflicts(_: Stored, rho: float) -> list[str]:
         "contradictory cells", f"accuracy, n = {ends[0]}", f"n = {ends[1]}", "macro-F1",
         "accuracy, contradictory cells", "active rules that hold", "in contradictory cells",
     ]  # fmt: skip
-    head = f"rho = {rho:g}, {own[0]['cells']} contradictory cells of {TEST_CELLS}:"
+    tested = int(results().rows[0]["samples"])
+    head = f"rho = {rho:g}, {own[0]['cells']} contradictory cells of {tested}:"
     return [head, "", *table(titles, rows)]
 
 

@@ -17,6 +17,8 @@ MODEL = HERE.parents[1] / "models" / "pbmc"
 SEEDS = tuple(range(10))
 PROTOCOL = "pbmc"
 
+Row = dict[str, Any]
+
 # As they are trained: what takes longest comes last.
 METHODS = (*(name for name in NAMES if name != "penalty"), "penalty")
 
@@ -27,7 +29,7 @@ def grid() -> Grid:
     return Grid(methods=METHODS, sizes=sizes, seeds=SEEDS, protocols=(PROTOCOL,))
 
 
-def store(name: str, rows: Sequence[dict[str, Any]]) -> None:
+def store(name: str, rows: Sequence[Row]) -> None:
     """Keep rows beside the scripts; numbers with all their digits."""
     with (HERE / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

@@ -8,14 +8,11 @@ with the fewest rules left out ("drop"), or every rule may be broken at a price.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from _study import SEEDS, Study
+from _study import SEEDS, Row, Study
 from names import PRICES, WAYS
 
 import gdpnet
-
-Row = dict[str, Any]
 
 RHOS = (0.5, 0.6)
 

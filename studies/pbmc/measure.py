@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import torch
-from _study import HERE, SEEDS, Study, grid, store
+from _study import HERE, SEEDS, Row, Study, grid, store
 from conflicts import contradictory
 from draw import draw_confusion, draw_sizes
 
 import gdpnet
 from gdpnet.bio import explain_cells
 from gdpnet.study import keep_whole
-
-Row = dict[str, Any]
 
 EXPLAINED = (
     "cell", "predicted", "status", "rule", "expression", "asks_for", "prediction", "effect"
@@ -145,11 +142,9 @@ def cells(study: Study) -> Iterator[Row]:
             "true": model.CLASSES[true[rows[0]]],
             "result": ", ".join(f"{name} {p:.2f}" for p, name in probabilities[:2]),
         }
-        for told in explain_cells(adata, model.markers(), "predicted", [rows[0]]).to_dict(
-            "records"
-        ):
-            shown = ("cell", "predicted", "status", "rule", "expression", "asks_for", "prediction")
-            yield known | {name: told[name] for name in (*shown, "effect")}
+        told = explain_cells(adata, model.markers(), "predicted", [rows[0]])
+        for rule in told.to_dict("records"):
+            yield known | {name: rule[name] for name in EXPLAINED}
 
 
 if __name__ == "__main__":
