@@ -15,11 +15,14 @@ sums are exact, all but one, which is computed from the others.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
 from gdpnet import core
+from gdpnet.ir.data import RuleData
 from gdpnet.projection.residuals import ReturnedCheck
 from gdpnet.solve.base import Answer, Array, Request
 from gdpnet.solve.exact.linearisation import ExactLinearisation
@@ -27,7 +30,8 @@ from gdpnet.solve.exact.options import LOST
 from gdpnet.solve.status import Status
 
 _ROUNDS = 8
-_ASIDE = 1e-6  # a margin for disjuncts that hold within a tolerance only, relative to their rows
+_PRODUCTS = 64  # looked at for a sample, at most
+_OUT_OF_REACH = 1e12  # a margin that nothing satisfies, relative to the row
 
 
 class _Tried(NamedTuple):
@@ -77,20 +81,68 @@ def enforce(
     _take_over(request, answer, tried.of(holds))
     held, borrowed = [rest[holds]], []
     for some in _tightened(request, found, check, tried.of(~holds)):
-        # Margins that another disjunct asked for are more than this one needs: once more without
-        # them, that other one being out of reach.
-        enforced, given = check.enforced(some.assignment), some.margin > 0.0
+        # Margins that another product asked for are more than this one needs.
         changed = (some.assignment != answer.assignment[some.samples]).any(1)
-        changed &= (enforced & given).any(1)
-        margin = np.where(given & ~enforced, _ASIDE * check.scale(some.samples), 0.0)
-        borrowed.append(some._replace(margin=margin).of(changed))
+        changed &= (check.enforced(some.assignment) & (some.margin > 0.0)).any(1)
+        borrowed.extend(some.samples[changed].tolist())
         held.append(some.samples)
         _take_over(request, answer, some)
-    for some in borrowed:
-        for again in _tightened(request, found, check, some):
-            _take_over(request, answer, again.of(again.value < answer.value[again.samples]))
+    for sample in borrowed:
+        for nearer in _by_products(request, found, check, sample, float(answer.value[sample])):
+            _take_over(request, answer, nearer)
     done = np.concatenate(held)
     return answer, done, np.where(np.isin(rest, done), 0.0, residuals.size)
+
+
+def _by_products(
+    request: Request, found: ExactLinearisation, check: ReturnedCheck, sample: int, best: float
+) -> Iterator[_Tried]:
+    """Points of one sample that hold, each nearer than the one before and than `best`.
+
+    Products of disjuncts are looked at in the order of their distance, each tightened by itself.
+    What is left without one of them falls into parts: the first k choices as there, the next one
+    another. Disjuncts are left out by rows that nothing can satisfy.
+    """
+    samples, choices = np.array([sample]), _choices(request.rules.data)
+    scale, width = check.scale(samples), len(request.rules.data.booleans)
+    true_rows = [list(boolean.true_rows) for boolean in request.rules.data.booleans]
+
+    def without(left_out: frozenset[int]) -> _Tried:
+        margin = np.zeros_like(scale)
+        for k in left_out:
+            margin[:, true_rows[k]] = _OUT_OF_REACH * scale[:, true_rows[k]]
+        return _Tried(samples, np.empty((1, 0)), np.zeros((1, width)), np.empty(1), margin)
+
+    order = count()  # of equally near ones the first
+    waiting: list[tuple[float, int, frozenset[int]]] = [(0.0, next(order), frozenset())]
+    for _ in range(_PRODUCTS):
+        if not waiting or waiting[0][0] >= best:
+            return
+        left_out = heappop(waiting)[2]
+        nearest = _searched(request, found, without(left_out))
+        if not len(nearest.samples) or nearest.value[0] >= best:
+            continue
+        chosen = [next((k for k in some if nearest.assignment[0, k] == 1), -1) for some in choices]
+        others = [
+            frozenset(some) - {k} if k >= 0 else frozenset[int]()
+            for some, k in zip(choices, chosen, strict=True)
+        ]
+        for point in _tightened(request, found, check, without(left_out.union(*others))):
+            if point.samples.size and point.value[0] < best:
+                best = float(point.value[0])
+                yield point
+        for k, rest in zip(chosen, others, strict=True):
+            if rest:
+                bound = float(nearest.value[0])
+                heappush(waiting, (bound, next(order), left_out | {k}))
+            left_out |= rest
+
+
+def _choices(data: RuleData) -> list[list[int]]:
+    """Disjuncts of each rule that applies whatever others say, and can be left out by its rows."""
+    clauses = [c.literals for c in data.clauses if c.guard < 0 and min(c.literals, default=0) > 0]
+    choices = [[k - 1 for k in literals] for literals in clauses]
+    return [some for some in choices if all(data.booleans[k].true_rows for k in some)]
 
 
 def _tightened(
