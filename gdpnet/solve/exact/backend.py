@@ -251,6 +251,12 @@ class Exact(Backend):
                 break_rules(request, answer, np.flatnonzero(conflict), search)
             linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
             return _left_open(answer, linearisation, rest), left_open
+        if settings.nearest and conflict.any():
+            from gdpnet.solve.exact.breaking import break_batch
+
+            broken = break_batch(request, answer, np.flatnonzero(conflict), search)
+            conflict[:] = False
+            conflict[broken] = True
         again = np.flatnonzero(rest | (conflict if settings.nearest else False))
         if not len(again):
             return answer, left_open
