@@ -43,6 +43,25 @@ def test_a_set_without_an_interior_is_not_closed_by_rounding(seed: int) -> None:
     assert judge("convex_thin", seed).failures == []
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # A ratio test lost its own limit in rounding: what could hold was called contradictory.
+        91181,
+        # A contradiction that a margin of 1e-8 leaves was not decided.
+        *(91003, 93148, 93482),
+        # Margins of strict=True began with what the search's tolerance had left.
+        *(91128, 93075, 93709, 94124, 94179),
+        # A mixed-integer solver's tolerances chose the disjunct, 12.1 away instead of 7.0.
+        *(80005, 93240, 94035, 94290, 94370),
+        # A relaxation's lower bound was above the nearest point, by what rounding left unproved.
+        *(93360, 93569),
+    ],
+)
+def test_rows_that_are_nearly_parallel(seed: int) -> None:
+    assert judge("parallel", seed).failures == []
+
+
 # ---- the oracle ---------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ struct DictionaryArrays {
 bool project(Search& self, const Bools& active, const Coefficients& varying, const Numbers& bound, const Numbers& yhat,
              const Weights& weights, const Numbers& price, double price_unit, Index node_limit, double tolerance, double lost,
              double time_limit, Index threads, bool chosen, nb::handle out, nb::handle detail, double patience,
-             const SetsOfBatch* leaving) {
+             const SetsOfBatch* leaving, bool fine) {
     Batch batch = priced_batch_of(self.component(), batch_of(self.component(), active, varying, bound, yhat, weights),
                                         price, price_unit);
     leave(batch, leaving);
@@ -43,7 +43,7 @@ bool project(Search& self, const Bools& active, const Coefficients& varying, con
     const Answers answers = arrays.views(self.component(), batch.size());
     const auto run = [&](const Dictionaries* dictionaries) {
         interruptible(time_limit, [&](Call& call) {
-            self.project(batch, {node_limit, tolerance, lost}, answers, dictionaries, {threads, chosen}, call);
+            self.project(batch, {node_limit, tolerance, lost, fine}, answers, dictionaries, {threads, chosen}, call);
         }, patience);
     };
     if (detail.is_none()) {
@@ -148,7 +148,7 @@ void bind_exact(nb::module_& module) {
              nb::arg("weights"), nb::arg("price"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"),
              nb::arg("lost"), nb::arg("time_limit"), nb::arg("threads"), nb::arg("chosen"), nb::arg("out"),
              nb::arg("detail").none(),
-             nb::arg("patience") = kNoLimit, nb::arg("leaving").none() = nb::none(),
+             nb::arg("patience") = kNoLimit, nb::arg("leaving").none() = nb::none(), nb::arg("fine") = false,
              "Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.")
         .def("cheapest", &cheapest, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("booleans"),
              nb::arg("clauses"), nb::arg("importance"), nb::arg("node_limit"), nb::arg("time_limit"),

@@ -55,6 +55,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
         if (dictionaries != nullptr) pass_through(*dictionaries, s);
         return;
     }
+    if (limits.fine) work.sample.refine();
     if (limits.lost > 0.0) work.sample.allow_rounding(yhat, limits.lost);
     Nearest& nearest = work.nearest;
     Effort effort;

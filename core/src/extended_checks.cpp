@@ -25,22 +25,27 @@ bool is_tight(const Dictionary& dic, const SparseRows& rows) {
 }
 
 // A tight row's multiplier is its slack's reduced cost. Together they give every column its own: nothing to a basic
-// one beside its slope, the reduced cost to another.
-bool is_priced(const Dictionary& dic, const SparseRows& rows) {
+// one beside its slope, the reduced cost to another. What is missing there counts as far as a column can go, what tight
+// rows miss as much as their multipliers say.
+double unproved(const Dictionary& dic, const SparseRows& rows) {
     double* sum = dic.factor.data();
     std::fill(sum, sum + dic.n, 0.0);
-    double largest = 1.0;
+    double largest = 1.0, lost = 0.0;
     for (Index p = 0; p < dic.n; ++p) {
         if (!is_row(dic.nonbasic[p])) continue;
-        add_row(rows, row_of(dic.nonbasic[p]), dic.reduced[p], sum);
+        const Index i = row_of(dic.nonbasic[p]);
+        add_row(rows, i, dic.reduced[p], sum);
+        lost += std::abs(dic.reduced[p] * rows.excess(i, dic.value.data()));
         largest = std::max(largest, std::abs(dic.reduced[p]));
     }
     for (Index j = 0; j < dic.n; ++j) {
         const Index place = dic.place[j];
         const double asked = place >= 0 ? -dic.slope[j] : dic.reduced[-1 - place];
-        if (std::abs(sum[j] - asked) > kPriceDrift * largest) return false;
+        const double missing = std::abs(sum[j] - asked), range = dic.upper[j] - dic.lower[j];
+        if (missing > kPriceDrift * largest) return kInfinity;
+        if (range < kInfinity) lost += missing * range;
     }
-    return true;
+    return lost;
 }
 
 // The leaving quantity's own inequality and the tight rows', each times a multiplier that is not negative, add up to

@@ -146,7 +146,9 @@ Solved solve_program(const Part& part, Workspace& work, Index farthest, Watch& w
             const double lost = dic.value[part.d + j];  // of an auxiliary: its value
             work.point[std::size_t(j)] = j < part.d ? dic.value[j] - lost : lost;
         }
-        value = dic.distance();
+        // Rounding is left in, unless it counts: between nearly parallel rows it does, and a bound has to be one.
+        const double distance = dic.distance(), lost = work.simplex.unproved;
+        value = lost > kLostBound * std::max(1.0, distance) ? std::max(value, distance - lost) : distance;
     }
 }
 

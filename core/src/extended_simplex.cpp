@@ -126,9 +126,12 @@ struct Entering {
 Index next_candidate(const Dictionary& dic, const Candidate* found, Index count, bool lowest_id) {
     const double slack = lowest_id ? 0.0 : kDualSlack;
     double limit = kInfinity;
+    Index tightest = -1;
     for (Index c = 0; c < count; ++c) {
         const double size = found[c].size, price = found[c].price + slack;
-        if (size > 0.0 && price < limit * size) limit = price / size;
+        if (!(size > 0.0 && price < limit * size)) continue;
+        limit = price / size;
+        tightest = c;
     }
     if (!(limit < kInfinity)) return -1;
     Index best = -1;
@@ -143,7 +146,7 @@ Index next_candidate(const Dictionary& dic, const Candidate* found, Index count,
             best_size = size;
         }
     }
-    return best;
+    return best < 0 ? tightest : best;  // whose own price, multiplied out again, may round above its limit
 }
 
 // The dual step that closes `violation`: long step, Harris tolerance, largest pivot.
@@ -377,7 +380,8 @@ Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& wa
         if (attempt >= 2) dic.reset_basis();
         const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch, attempt < 3 ? kUsual : kCareful);
         if (outcome == Optimisation::optimal) {
-            if (is_tight(dic, rows) && is_priced(dic, rows)) return outcome;
+            simplex.unproved = unproved(dic, rows);
+            if (is_tight(dic, rows) && simplex.unproved < kInfinity) return outcome;
             if (!refactor(dic, rows)) dic.reset_basis();
         } else if (outcome != Optimisation::trouble) {
             return outcome;

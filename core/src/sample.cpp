@@ -11,6 +11,7 @@ Sample::Sample(const Rows& rows) : rows(rows), scale(rows.scale), largest(rows.l
 }
 
 void Sample::load(Matrix<const double> varying, Vector<const double> bound) {
+    accepted = kAccepted;
     if (!loaded_.empty() && std::memcmp(loaded_.data(), bound.data(), bound.size_bytes()) == 0) return;
     ++edition_;
     for (Index v = 0; v < Index(rows.varying.size()); ++v) {
@@ -40,6 +41,14 @@ void Sample::unscale(Index i, double bound) {
 
 void Sample::loosen_curves(double room) {
     for (Index i : rows.curves.row) row[i].rhs += room * std::max(1.0, size(i));
+}
+
+void Sample::refine() {
+    ++edition_;
+    loaded_.clear();
+    accepted = kFineAccepted;
+    for (Index i = 0; i < rows.count(); ++i)
+        if (!rows.curved(i)) row[i].tolerance = kFineFeasibility * std::max(1.0, std::abs(row[i].rhs));
 }
 
 void Sample::allow_rounding(Vector<const double> yhat, double lost) {

@@ -73,8 +73,12 @@ Linear::Ratio Linear::ratio_test(double violation, double forgiven, double step_
     Candidate* last = nullptr;
     while (true) {
         double limit = kInfinity;
-        for (const Candidate* c = first; c != end; ++c)
-            if (c->size > 0.0 && c->charge.price + slack < limit * c->size) limit = (c->charge.price + slack) / c->size;
+        Candidate* tightest = nullptr;
+        for (Candidate* c = first; c != end; ++c) {
+            if (!(c->size > 0.0 && c->charge.price + slack < limit * c->size)) continue;
+            limit = (c->charge.price + slack) / c->size;
+            tightest = c;
+        }
         Candidate* best = nullptr;
         if (limit < kInfinity) {
             double best_size = 0.0;
@@ -88,6 +92,7 @@ Linear::Ratio Linear::ratio_test(double violation, double forgiven, double step_
                 }
             }
         }
+        if (best == nullptr) best = tightest;  // whose own price, multiplied out again, may round above its limit
         if (best == nullptr) {
             if (step_cap < kInfinity) return {Step::change_piece, -1, violation, gain + violation * (step_cap - step)};
             if (violation > forgiven) return {Step::none, -1, violation, kInfinity};
@@ -286,7 +291,7 @@ Outcome Linear::dual_simplex(double cutoff) {
         double direction = leaving.move >= 0.0 ? 1.0 : -1.0;
         if (leaving.step_cap < kInfinity) direction = slope[leaving.id] > 0.0 ? 1.0 : -1.0;
         list_candidates(direction);
-        const double forgiven = kAccepted * std::max(1.0, std::abs(is_column ? leaving.target : sample.row[i].rhs));
+        const double forgiven = sample.accepted * std::max(1.0, std::abs(is_column ? leaving.target : sample.row[i].rhs));
         const Ratio found = ratio_test(std::abs(leaving.move), forgiven, leaving.step_cap, bland);
 
         const bool small = found.step == Step::enter && std::abs(alpha_[found.position]) < kSmallPivot;
@@ -374,7 +379,7 @@ Gain Linear::look_ahead(Index i, double excess) {
         candidates_[count++] = {own, size, Slot(p), 0};
     }
     candidate_count_ = count;
-    const double forgiven = kAccepted * std::max(1.0, std::abs(row.rhs));
+    const double forgiven = sample.accepted * std::max(1.0, std::abs(row.rhs));
     found.gain = ratio_test(std::abs(excess), forgiven, kInfinity, false).gain;
     return found;
 }

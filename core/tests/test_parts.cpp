@@ -76,8 +76,8 @@ std::vector<double> prediction(Index n, std::mt19937& random) {
     return yhat;
 }
 
-const Limits kWhole{100000, 0.0, 0.0, 1 << 30, 0};
-const Limits kApart{100000, 0.0, 0.0, 0, 1};
+const Limits kWhole{100000, 0.0, 0.0, false, 1 << 30, 0};
+const Limits kApart{100000, 0.0, 0.0, false, 0, 1};
 
 }  // namespace
 

@@ -105,7 +105,7 @@ class Search:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None, patience: float = ..., leaving: Sets | None = ...) -> bool:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, detail: object | None, patience: float = ..., leaving: Sets | None = ..., fine: bool = ...) -> bool:
         """
         Projects a batch: writes the arrays of an `Output` and, unless None, of a `Detail`. Whether all is proved.
         """

@@ -30,6 +30,7 @@ from gdpnet.solve.exact.options import LOST
 from gdpnet.solve.status import Status
 
 _ROUNDS = 8
+_ROUNDED = 32.0  # units in the last place that rounding a point may break of a row
 _PRODUCTS = 64  # looked at for a sample, at most
 _OUT_OF_REACH = 1e12  # a margin that nothing satisfies, relative to the row
 
@@ -72,9 +73,11 @@ def enforce(
     z, first = found.solved.z[rest].copy(), answer.assignment[rest]
     z[:, :d] = answer.y[rest]
     inside, residuals = check.mended(rest, check.rounded(z), first)
-    # What passed within a tolerance was never solved: that comes before any margin.
-    passed = (answer.status[rest] == Status.SATISFIED)[:, None]
-    margin = np.where(passed, 0.0, residuals.margin)
+    # What passed within a tolerance, of acceptance or of the search, was never solved to the last
+    # digits: that comes before any margin.
+    passed = answer.status[rest] == Status.SATISFIED
+    passed |= (residuals.margin > _ROUNDED * check.eps * check.scale(rest)).any(1)
+    margin = np.where(passed[:, None], 0.0, residuals.margin)
     tried = _Tried(rest, inside, first, answer.value[rest], margin)
     answer.y[rest] = inside[:, :d]  # which stays if nothing better is found
     holds = residuals.holds
@@ -165,10 +168,12 @@ def _searched(request: Request, found: ExactLinearisation, tried: _Tried) -> _Tr
     instance, yhat = found.instance.take(tried.samples), request.yhat[tried.samples]
     tightened = instance._replace(bound=instance.bound - tried.margin)
     search = found.search._replace(tolerance=0.0)
-    solved = found.engine.project(tightened, yhat, search)
-    failed = np.flatnonzero(~_is_found(solved.status))
-    if len(failed):  # rounding is forgiven where nothing is found else: margins drown in it
-        forgiving = search._replace(lost=LOST)
+    solved = found.engine.project(tightened, yhat, search._replace(fine=True))
+    # Rounding is forgiven where nothing is found else: margins drown in it.
+    for forgiving in (search, search._replace(lost=LOST)):
+        failed = np.flatnonzero(~_is_found(solved.status))
+        if not len(failed):
+            break
         again = found.engine.project(tightened.take(failed), yhat[failed], forgiving)
         for name in ("z", "assignment", "distance", "status"):
             getattr(solved, name)[failed] = getattr(again, name)

@@ -36,6 +36,7 @@ struct Limits {
     Index nodes = 0;         // for a sample
     double tolerance = 0.0;  // predictions that satisfy everything within it pass unchanged
     double lost = 0.0;       // see Sample::allow_rounding
+    bool fine = false;       // see Sample::refine
     Index whole_columns = 64, whole_nodes = 200;  // rules of more columns are taken apart after so many nodes
 };
 

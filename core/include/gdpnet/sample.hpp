@@ -34,6 +34,7 @@ struct Sample {
     std::vector<Entry> entry;     // (entries,)
     std::vector<double> scale;    // (m,)
     std::vector<double> largest;  // (m,): largest coefficient before scaling
+    double accepted = kAccepted;  // no contradiction is concluded from less, relative to a row
 
     explicit Sample(const Rows& rows);
     Sample(const Sample&) = delete;
@@ -49,6 +50,9 @@ struct Sample {
     // Tolerances beside large predictions. `lost` is what adding up a row may lose of its terms, relative:
     // rounding is no violation then, and whether the point is good enough is judged afterwards.
     void allow_rounding(Vector<const double> yhat, double lost);
+
+    // Rows hold to the last digits, but for curved ones: between nearly parallel ones a tolerance is a long way.
+    void refine();
 
     // Gives curved rows room, relative to their sizes. Sets without an interior get one: rounding cannot empty them
     // then, and curves have multipliers.

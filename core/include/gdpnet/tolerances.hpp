@@ -8,6 +8,7 @@ namespace gdpnet {
 // ---- the search, and the linear program at its nodes
 constexpr double kFeasibility = 1e-10;  // a scaled row (largest coefficient about 1) is violated beyond this
 constexpr double kAccepted = 1e-9;      // ... but no contradiction is concluded from less than this
+constexpr double kFineFeasibility = 1e-14, kFineAccepted = 1e-12;  // the same where no tolerance is wanted
 constexpr double kRounding = 1e-14;     // what arithmetic leaves of a whole number that rows determine, relative
 constexpr double kDualSlack = 1e-11;    // Harris: how far a reduced cost may overshoot for a larger pivot
 constexpr double kNoPivot = 1e-11;      // an entry below this counts as zero
@@ -95,6 +96,7 @@ constexpr Index kSafeAge = 20;         // ... and its pivots until the tableau i
 constexpr double kRaised = 1e-13;      // by less the objective has not moved, relative
 constexpr double kImplied = 1e-12;     // a bound that other rows and bounds imply within this is left out, relative
 constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
+constexpr double kLostBound = 1e-9;    // of the objective: less that is not proved is rounding, relative
 constexpr double kPriceDrift = 1e-8;   // by which its multipliers may miss a reduced cost, relative to the largest
 }  // namespace extended
 

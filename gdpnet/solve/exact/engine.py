@@ -416,7 +416,9 @@ class ExactEngine:
         if options.norm == "l2":
             proved = self._euclidean_of(index).project(*how, leaving)
         else:
-            proved = self.searches[index].project(*how, detail, options.patience, leaving)
+            proved = self.searches[index].project(
+                *how, detail, options.patience, leaving, fine=options.fine
+            )
             if options.tie == "least_norm":
                 unproved = self._settle_ties(index, given, options, out)
         detail = _NO_DETAIL if detail is None else detail

@@ -26,8 +26,11 @@ from gdpnet.solve.exact.options import SearchOptions
 if TYPE_CHECKING:
     from gdpnet.solve.exact.engine import ExactEngine, Solved
 
-# How far rows give way, relative to max(1, |b|, max|a|).
-_MARGIN = 1e-6
+# How far rows give way, relative to max(1, |b|, max|a|), in units of the columns' bounds: what is
+# contradictory even then is certain at once. Else a margin in the user's units tells, looked at to
+# the last digits, unless bounds differ too much to do without units.
+_MARGIN, _LEAST = 1e-6, 1e-8
+_ALIKE = 1e3
 
 
 class Loosened:
@@ -46,23 +49,53 @@ class Loosened:
         self.unit = _units(rules.data)
         self.rules = Rules.from_data(_loosened(_in_units(rules.data, self.unit)))
         self.engine: ExactEngine = ExactEngine(self.rules)
+        alike = bool(self.unit.max(initial=1.0) <= _ALIKE * self.unit.min(initial=1.0))
+        self.least = _Plain(rules) if alike and not rules.data.curved else None
 
     def feasible(self, x: Array, options: SearchOptions) -> Array:
         """Where the loosened rules are not proved contradictory, (B,) bool."""
         instance = Instance.of(self.rules, x)
         first, pattern = same_rules(instance)
-        status = self._search(instance.take(first), options).status
-        return np.asarray((status != core.NO_SOLUTION)[pattern])
+        status = _searched(self.engine, instance.take(first), options, _MARGIN).status
+        feasible = status != core.NO_SOLUTION
+        if feasible.any() and self.least is not None:
+            rest = np.flatnonzero(feasible)
+            feasible[rest] = self.least.feasible(x[first[rest]], options)
+        return np.asarray(feasible[pattern])
 
-    def _search(self, instance: Instance, options: SearchOptions) -> Solved:
-        """Points of the loosened rules; which ones does not matter."""
-        margin = _MARGIN * instance.scale(self.rules.table)
-        margin[:, sorted(self.rules.data.arguments)] = 0.0  # they say nothing that could give way
-        loose = instance._replace(bound=instance.bound + margin)
-        d = self.rules.data.outputs
-        norm = "l2" if self.rules.data.curved else "l1"  # whichever is more at home there
-        plain = options._replace(tie="first", norm=norm, weights=np.ones(d))
-        return self.engine.project(loose, np.zeros((len(loose.active), d)), plain)
+
+class _Plain:
+    """The same in the user's units, with the least margin.
+
+    Args:
+        rules: the rules, whose rows are all straight.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        from gdpnet.solve.exact.engine import ExactEngine
+
+        self.rules = Rules.from_data(_loosened(rules.data))
+        self.engine: ExactEngine = ExactEngine(self.rules)
+
+    def feasible(self, x: Array, options: SearchOptions) -> Array:
+        """Where the loosened rules are not contradictory, (B,) bool."""
+        fine = options._replace(fine=True)
+        solved = _searched(self.engine, Instance.of(self.rules, x), fine, _LEAST)
+        return np.asarray(solved.status != core.NO_SOLUTION)
+
+
+def _searched(
+    engine: ExactEngine, instance: Instance, options: SearchOptions, size: float
+) -> Solved:
+    """Points of loosened rules; which ones does not matter."""
+    rules = engine.rules
+    margin = size * instance.scale(rules.table)
+    margin[:, sorted(rules.data.arguments)] = 0.0  # they say nothing that could give way
+    loose = instance._replace(bound=instance.bound + margin)
+    d = rules.data.outputs
+    norm = "l2" if rules.data.curved else "l1"  # whichever is more at home there
+    plain = options._replace(tie="first", norm=norm, weights=np.ones(d))
+    return engine.project(loose, np.zeros((len(loose.active), d)), plain)
 
 
 def _units(data: RuleData) -> Array:

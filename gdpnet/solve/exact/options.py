@@ -43,6 +43,7 @@ class SearchOptions(NamedTuple):
         threads: or None to choose.
         tie: "first" or "least_norm".
         lost: what adding up a row may lose of its terms beside large predictions, relative.
+        fine: rows hold to the last digits, in l1; what cannot be had is numerical trouble.
         norm: "l1" or "l2".
         price_unit: what prices are divided by, so that they are in units of what is minimised.
         patience: operations that the search is worth, where somebody else takes over: it ends early
@@ -56,6 +57,7 @@ class SearchOptions(NamedTuple):
     threads: int | None = None
     tie: str = "first"
     lost: float = 0.0
+    fine: bool = False
     norm: str = "l1"
     price_unit: float = 1.0
     patience: float = inf
@@ -63,7 +65,7 @@ class SearchOptions(NamedTuple):
     @property
     def usual(self) -> bool:
         """Whether the search for a nearest point is all there is to do."""
-        return self.tie == "first" and self.lost == 0.0
+        return self.tie == "first" and self.lost == 0.0 and not self.fine
 
     def sum_of(self, moves: np.ndarray) -> np.ndarray:
         """What is minimised, of weighted moves of the outputs: their sum, or that of squares.

@@ -309,7 +309,11 @@ def _project(
             return _nothing(yhat, nodes)
     guess = guess if known is None else known.literals
     part = clock if known is not None else clock.part(_SEARCHING)
-    answer = disjunctive.solve(program, solver, part, guess)
+    few = len(program.clauses) <= _FEW_CLAUSES
+    if few and disjunctive.nearly_parallel(program):
+        answer = disjunctive.solve_search(program, solver, part)
+    else:
+        answer = disjunctive.solve(program, solver, part, guess)
     if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
         # A feasible output that is not the nearest is worth more than none when the time is over.
         nodes += answer.nodes
@@ -331,7 +335,7 @@ def _project(
     if answer.outcome is Outcome.OPTIMAL and slipped:
         # What was proved is not the distance of what holds: a limit of the solver's arithmetic. Of
         # few rules a search knows better, whose nodes are what is polished.
-        if len(program.clauses) <= _FEW_CLAUSES:
+        if few:
             answer = disjunctive.solve_search(program, solver, clock)
             nodes += answer.nodes
         else:

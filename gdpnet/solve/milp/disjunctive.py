@@ -28,6 +28,8 @@ from gdpnet.solve.milp.frame import Frame, Frames
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.written import Written
 
+_SAME_NORMAL, _NEARLY_PARALLEL = 1e-14, 1e-3  # differences of normals of length 1
+
 
 @dataclass(frozen=True)
 class DisjunctiveProgram:
@@ -168,6 +170,21 @@ def polish(
         return answer
     value = program.value(found.point, answer.literals)
     return replace(answer, point=found.point, value=value)
+
+
+def nearly_parallel(program: DisjunctiveProgram) -> bool:
+    """Whether rows differ by so little that tolerances of a mixed-integer solver decide.
+
+    Equal normals are told apart by their right sides, however close they are.
+    """
+    length = np.linalg.norm(program.matrix, axis=1)
+    unit = program.matrix[length > 0.0] / length[length > 0.0, None]
+    for i, row in enumerate(unit):
+        others = unit[i + 1 :]
+        apart = np.minimum(np.abs(others - row).max(1), np.abs(others + row).max(1))
+        if ((apart > _SAME_NORMAL) & (apart < _NEARLY_PARALLEL)).any():
+            return True
+    return False
 
 
 def loosened(program: DisjunctiveProgram, margin: float) -> DisjunctiveProgram:

@@ -27,6 +27,7 @@ struct Simplex {
     Dictionary dictionary;
     Pricing pricing;
     Buffer<Candidate> candidates;
+    double unproved = 0.0;  // of the last optimum
 
     Simplex(Index columns, Index rows, Index entries)
         : dictionary(columns, rows), pricing(columns, rows, entries), candidates(columns + 1) {}
@@ -52,9 +53,10 @@ Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& wa
 // Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
 bool refactor(Dictionary& dictionary, const SparseRows& rows);
 
-// Whether the tight rows hold with equality, and whether multipliers and reduced costs belong together.
+// Whether the tight rows hold with equality; how much of the objective the multipliers leave unproved, infinite where
+// multipliers and reduced costs do not belong together.
 bool is_tight(const Dictionary& dictionary, const SparseRows& rows);
-bool is_priced(const Dictionary& dictionary, const SparseRows& rows);
+double unproved(const Dictionary& dictionary, const SparseRows& rows);
 
 // Whether rows and bounds contradict each other, as the line `alpha` of what cannot leave says: beyond tolerances.
 bool is_contradictory(const Dictionary& dictionary, const SparseRows& rows, Small leaving, double target,
