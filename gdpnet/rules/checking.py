@@ -134,7 +134,8 @@ def check(
         >>> print(found.problems[1].advice)
         Give it bounds: they make the search for its value finite.
     """
-    from gdpnet.rules.reader import CONTINUOUS, survey
+    from gdpnet.rules.arguments import CONTINUOUS
+    from gdpnet.rules.reader import survey
 
     try:
         given = {"prices": prices, "importances": importances}
@@ -143,7 +144,7 @@ def check(
     except RuleError as error:
         return ModelCheck((_obstacle("model", error),), (), ModelSizes())
     return ModelCheck(
-        tuple(_obstacle(component, error) for component, error in reader.obstacles),
+        tuple(_obstacle(component, error) for component, error in reader.obstacles.listed()),
         tuple(_notes(reader)),
         _sizes(reader),
     )
@@ -157,11 +158,11 @@ def _obstacle(component: str, error: RuleError) -> Obstacle:
 def _sizes(reader: Reader) -> ModelSizes:
     return ModelSizes(
         outputs=reader.outputs,
-        auxiliaries=len(reader.columns) - reader.outputs,
+        auxiliaries=len(reader.columns.all) - reader.outputs,
         inputs=len(reader.input_params),
         rules=len(reader.rules),
-        disjuncts=sum(len(clause.disjuncts) for clause in reader.clauses if not clause.logic),
-        rows=sum(row.role is not Role.ARGUMENT for row in reader.rows),
+        disjuncts=sum(len(clause.disjuncts) for clause in reader.logic.clauses if not clause.logic),
+        rows=sum(row.role is not Role.ARGUMENT for row in reader.rows.all),
     )
 
 
@@ -179,12 +180,12 @@ def _notes(reader: Reader) -> Iterator[str]:
 
 def _without_bounds(reader: Reader) -> list[str]:
     """Vars with an open end; a global row in one Var is a bound of it, which may depend on x."""
-    ends = [[column.lower, column.upper] for column in reader.columns]
-    for row in (reader.rows[i] for i in reader.global_rows):
+    ends = [[column.lower, column.upper] for column in reader.columns.all]
+    for row in (reader.rows.all[i] for i in reader.rows.everywhere):
         if len(row.terms) == 1 and not row.curves:
             ((j, a),) = row.terms
             if a.is_number and a.number:
                 for side in (0, 1) if row.equality else (int(a.number > 0),):
                     ends[j][side] = 0.0
-    pairs = zip(reader.columns, ends, strict=True)
+    pairs = zip(reader.columns.all, ends, strict=True)
     return [column.name for column, both in pairs if not all(map(math.isfinite, both))]

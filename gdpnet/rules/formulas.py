@@ -159,9 +159,10 @@ def rule(formula: Any, when: Any = None, *, price: Any = None, importance: Any =
     """
     from pyomo.gdp import Disjunction
 
-    from gdpnet.rules import reader
+    from gdpnet.rules.conditions import ACTIVE_WHEN
+    from gdpnet.rules.numbers import IMPORTANCES, PRICES
 
-    said = {reader.SUFFIX: when, reader.PRICES: price, reader.IMPORTANCES: importance}
+    said = {ACTIVE_WHEN: when, PRICES: price, IMPORTANCES: importance}
     conjuncts = [_disjuncts(part) for part in _conjuncts(_normal(formula, True))]
 
     def build(block: Any, *index: Any) -> list[list[Any]]:

@@ -14,6 +14,8 @@ from gdpnet.ir.intervals import interval
 from gdpnet.ir.linear import Coefficient
 from gdpnet.rules.expressions import ExpressionReader
 
+PRICES, IMPORTANCES = "rule_price", "rule_importance"
+
 
 class Entries:
     """Values put on components: by a keyword, else by Suffixes of one name.

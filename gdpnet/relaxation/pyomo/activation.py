@@ -16,8 +16,7 @@ from gdpnet.ir.rules import called_condition
 from gdpnet.relaxation.pyomo import prices, walk
 from gdpnet.relaxation.pyomo.provenance import note_copy
 from gdpnet.rules.associations import representative
-
-SUFFIX = "active_when"
+from gdpnet.rules.conditions import ACTIVE_WHEN
 
 
 def switch_off_inactive(model: Any, inputs: list[Any]) -> list[DisjunctionData]:
@@ -124,7 +123,7 @@ def _conditions(model: Any) -> list[tuple[Any, Any]]:
     found = []
     blocks = model.block_data_objects(active=True, descend_into=(pyo.Block, Disjunct))
     for block in blocks:
-        suffix = block.component(SUFFIX)
+        suffix = block.component(ACTIVE_WHEN)
         if suffix is not None and suffix.ctype is pyo.Suffix:
             found += list(suffix.items())
     return found
@@ -139,6 +138,6 @@ def _holds(component: Any, condition: Any, inputs: list[Any]) -> bool:
         return bool(pyo.value(condition))
     except (ValueError, TypeError) as error:
         raise RuleError(
-            f"{SUFFIX} of '{component.name}': the condition has no value ({error}). Give every "
-            "Param in it a value, or pass x."
+            f"{ACTIVE_WHEN} of '{component.name}': the condition has no value ({error}). Give "
+            "every Param in it a value, or pass x."
         ) from None

@@ -19,16 +19,14 @@ from pyomo.gdp.disjunct import DisjunctionData
 from gdpnet.errors import RuleError
 from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.provenance import of
-from gdpnet.rules.numbers import Entries
-
-SUFFIX = "rule_price"
+from gdpnet.rules.numbers import PRICES, Entries
 
 _KINDS = (Disjunction, Disjunct, pyo.Constraint)
 
 
 def entries(model: Any) -> Entries:
     """What the Suffixes of a model say."""
-    found = Entries(model, SUFFIX, None, "a price", _KINDS)
+    found = Entries(model, PRICES, None, "a price", _KINDS)
     found.read()
     return found
 
@@ -90,10 +88,10 @@ def _checked(price: Any, source: Any) -> Any:
         value = float(pyo.value(price))
     except (TypeError, ValueError):
         raise RuleError(
-            f"{SUFFIX} of '{source.name}': expected a number or an expression of Params, got "
+            f"{PRICES} of '{source.name}': expected a number or an expression of Params, got "
             f"{price!r}."
         ) from None
     if not value >= 0.0:
-        raise RuleError(f"{SUFFIX} of '{source.name}': expected a number from 0 on, got {value:g}.")
+        raise RuleError(f"{PRICES} of '{source.name}': expected a number from 0 on, got {value:g}.")
     symbolic = hasattr(price, "is_constant") and not price.is_constant()
     return price if symbolic else value

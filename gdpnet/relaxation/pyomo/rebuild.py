@@ -17,6 +17,8 @@ from gdpnet.ir.data import Clause, Condition, Curve, Kind, Role, Row, RuleData, 
 from gdpnet.ir.linear import Coefficient
 from gdpnet.ir.rules import Rules, called_condition
 from gdpnet.relaxation.pyomo.symbolic import linear_expression, pyomo_expression
+from gdpnet.rules.conditions import ACTIVE_WHEN
+from gdpnet.rules.numbers import IMPORTANCES, PRICES
 
 
 def pyomo_model(rules: Rules) -> Any:
@@ -341,9 +343,9 @@ class _Builder:
         ]
         prices = [(component, self._written(price)) for component, price in self._prices]
         for name, entries in (
-            ("active_when", conditions),
-            ("rule_price", prices),
-            ("rule_importance", self._importances),
+            (ACTIVE_WHEN, conditions),
+            (PRICES, prices),
+            (IMPORTANCES, self._importances),
         ):
             if entries:
                 suffix = pyo.Suffix(direction=pyo.Suffix.LOCAL)
