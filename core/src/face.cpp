@@ -112,7 +112,7 @@ void Face::collect_tight(const Given& given, Vector<const double> z) {
             activity += row_[j] * z[j];
             largest = std::max(largest, std::abs(row_[j]));
         }
-        if (std::abs(activity - given.bound[i]) > kTight * largest) continue;
+        if (!(std::abs(activity - given.bound[i]) <= kTight * largest)) continue;
         for (Index j = 0; j < n; ++j) {
             dense_(count_, j) = row_[j];
             basis_(count_, j) = free_[j] ? row_[j] : 0.0;

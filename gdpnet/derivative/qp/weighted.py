@@ -201,10 +201,13 @@ class WeightedQPs(Regularised):
                 incoming = np.zeros((len(samples), gradient.shape[1]))
                 incoming[:, outputs] = term.weight[:, None] * along + away
                 part = term.linearisation.vjp(incoming)
-                found.yhat[samples] += part.yhat
+                # A product without weight may have no point in a sample, and so no derivative.
+                own = inside[:, k]
+                at = samples[own]
+                found.yhat[at] += part.yhat[own]
                 found.yhat[there] -= away
-                found.bound[samples] += part.bound[:, :rows]
-                found.varying[samples] += part.varying[:, :varying, :columns]
+                found.bound[at] += part.bound[own, :rows]
+                found.varying[at] += part.varying[own, :varying, :columns]
         # Outputs in no part stay within their bounds.
         held = ~mixed & (self.y != request.yhat)
         found.yhat[held & self.known[:, None]] = 0.0
