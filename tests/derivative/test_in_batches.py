@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
@@ -46,9 +45,9 @@ def balance_in_an_auxiliary() -> gdpnet.RuleModel:
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_products_that_contradict_the_input_of_one_sample(norm: str, gradient: str) -> None:
     rules = balance_in_an_auxiliary()
-    rng = np.random.default_rng(0)
-    yhat = torch.from_numpy(rng.uniform(0, 6, (24, 3)))
-    x = torch.from_numpy(rng.uniform(0, 1.5, (24, 1)))
+    drawn = torch.Generator().manual_seed(0)
+    yhat = 6 * torch.rand(24, 3, generator=drawn).double()
+    x = 1.5 * torch.rand(24, 1, generator=drawn).double()
     together = derivative_of_some_sum(rules, yhat, x, norm, gradient)
     alone = [
         derivative_of_some_sum(rules, yhat[k : k + 1], x[k : k + 1], norm, gradient)
