@@ -27,8 +27,8 @@ class RowValues:
         bound: right sides, `batch x rows` (an expanded view where nothing depends on x).
         equality: which rows are equalities, `rows`.
         curves: what stands in rows that are not linear; None where all are.
-        share: factor of the curves of each row, `batch x rows`; None for 1.
         argument: which rows are arguments of curves, `rows`; None where all are linear.
+        least: what the size of a row counts at least; 0 for its own, whatever it is.
     """
 
     shared: Coefficients
@@ -37,18 +37,18 @@ class RowValues:
     bound: torch.Tensor
     equality: torch.Tensor
     curves: Curves | None = None
-    share: torch.Tensor | None = None
     argument: torch.Tensor | None = None
+    least: float = 1.0
 
     def scale(self) -> torch.Tensor:
-        """`max(1, |b|, max|a|)` of each row, `batch x rows`: what `tol` is relative to."""
-        largest = self.shared.largest(self.bound.device).clamp(min=1.0)
+        """`max(least, |b|, max|a|)` of each row, `batch x rows`: what `tol` is relative to."""
+        largest = self.shared.largest(self.bound.device).clamp(min=self.least)
         scale = torch.maximum(self.bound.abs(), largest)
         if len(self.varying):
-            rows = self.coefficients.abs().amax(2).clamp(min=1.0)
+            rows = self.coefficients.abs().amax(2).clamp(min=self.least)
             exact = torch.maximum(self.bound[:, self.varying].abs(), rows)
             scale = scale.index_copy(1, self.varying, exact)
-        return scale
+        return scale if self.least > 0.0 else torch.where(scale > 0.0, scale, 1.0)
 
     def activity(self, z: torch.Tensor) -> torch.Tensor:
         """The left side of each row: `a z`, and its curves.
@@ -64,8 +64,7 @@ class RowValues:
             exact = (self.coefficients @ z.unsqueeze(2)).squeeze(2)
             activity = activity.index_copy(1, self.varying, exact)
         if self.curves is not None:
-            added = self.curves.added(activity - self.bound)
-            activity = activity + (added if self.share is None else added * self.share)
+            activity = activity + self.curves.added(activity - self.bound)
         return activity
 
     def excess(self, z: torch.Tensor) -> torch.Tensor:
@@ -88,22 +87,8 @@ class RowValues:
         return excess / self.scale()
 
     def by_own_size(self) -> RowValues:
-        """The same rows, each divided by `max(|b|, max|a|)`: small ones count like others."""
-        shared = self.shared.dense.to(self.bound.device)
-        coefficients = shared.expand(len(self.bound), *shared.shape)
-        coefficients = coefficients.index_copy(1, self.varying, self.coefficients)
-        size = torch.maximum(coefficients.abs().amax(2), self.bound.abs())
-        size = torch.where(size > 0.0, size, 1.0)
-        if self.argument is not None:
-            size = size.masked_fill(self.argument, 1.0)
-        every = torch.arange(len(self.equality), device=size.device)
-        return replace(
-            self,
-            varying=every,
-            coefficients=coefficients / size[:, :, None],
-            bound=self.bound / size,
-            share=None if self.curves is None else 1.0 / size,
-        )
+        """The same rows, violated relative to `max(|b|, max|a|)`: small ones count like others."""
+        return replace(self, least=0.0)
 
     def unusable(self) -> torch.Tensor:
         """Samples with a coefficient that is not a finite number, bool `batch`."""

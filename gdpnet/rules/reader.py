@@ -15,10 +15,8 @@ from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData
-from pyomo.core.base.set import RangeSet, Set
 from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctionData
-from pyomo.network import Port
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.data import Clause, Kind, Rule, RuleData
@@ -27,6 +25,7 @@ from gdpnet.rules.arguments import CONTINUOUS, read_input_bounds, read_inputs, r
 from gdpnet.rules.associations import known_value
 from gdpnet.rules.booleans import ReadLogic
 from gdpnet.rules.columns import ReadColumns
+from gdpnet.rules.components import is_passive, not_understood
 from gdpnet.rules.conditions import ACTIVE_WHEN, ReadConditions
 from gdpnet.rules.convexity import ConvexReader
 from gdpnet.rules.expressions import ExpressionReader
@@ -37,22 +36,6 @@ from gdpnet.rules.rows import ReadRows
 logger = logging.getLogger("gdpnet")
 
 _TRANSFORMED = re.compile(r"_pyomo_gdp_(\w+?)_reformulation(?:_\d+)?")
-
-# What to do with components of Pyomo's packages beside the core.
-_FIRST = {
-    "Arc": "Expand it first: pyo.TransformationFactory('network.expand_arcs').apply_to(model).",
-    **dict.fromkeys(
-        ("ContinuousSet", "DerivativeVar", "Integral"),
-        "Discretise it first: pyo.TransformationFactory('dae.finite_difference') or "
-        "pyo.TransformationFactory('dae.collocation'), .apply_to(model).",
-    ),
-}
-
-# What else a block may hold without changing the meaning of the rules.
-_PASSIVE = {
-    *(pyo.Var, pyo.Param, Set, RangeSet, pyo.Expression, pyo.BooleanVar, pyo.Suffix),
-    *(pyo.BuildAction, pyo.BuildCheck, pyo.ExternalFunction, Port, Disjunct),
-}
 
 
 def read(
@@ -242,10 +225,8 @@ class Reader:
                                 "what gdpnet minimises.", component.name)  # fmt: skip
                     self.ignored.append(component.name)
                 continue
-            if kind in _PASSIVE or (hasattr(component, "active") and not component.active):
+            if is_passive(component):
                 continue
-            if kind.__name__ == "ContinuousSet" and component.get_discretization_info():
-                continue  # a Set of the points that it was given
             read = {
                 pyo.Constraint: self._constraint,
                 Disjunction: self._disjunction,
@@ -254,7 +235,7 @@ class Reader:
             }.get(kind)
             if read is None:
                 with self.obstacles.at(component):
-                    raise _not_understood(component)
+                    raise not_understood(component)
                 continue
             for data in component.values():
                 if data.active:
@@ -384,15 +365,6 @@ class Reader:
                     f"Disjunct '{disjunct.name}' is active but stands in no active Disjunction. "
                     "Deactivate it too, or add it to one."
                 )
-
-
-def _not_understood(component: Any) -> RuleError:
-    kind = component.ctype.__name__
-    article = "an" if kind[0] in "AEIO" else "a"
-    instead = _FIRST.get(kind, "Write it with Constraints and Disjunctions, or deactivate it.")
-    return RuleError(
-        f"'{component.name}' is {article} {kind}, which gdpnet does not understand. {instead}"
-    )
 
 
 def _below_inactive(disjunct: Any, model: Any) -> bool:

@@ -374,7 +374,11 @@ def test_copies_training_and_repr() -> None:
      (lambda m: None, {"inputs": ["need"]}, "expected a Param"),
      (lambda m: None, {"outputs": []}, "at least one Var"),
      (lambda m: m.cost.set_value(-(m.y[1] ** 2)), {}, "What is minimised must be convex"),
-     (lambda m: m.enough.set_value(m.y[1] * m.y[2] >= 1), {}, "Constraint 'enough'")],
+     (lambda m: m.enough.set_value(m.y[1] * m.y[2] >= 1), {}, "Constraint 'enough'"),
+     (lambda m: m.add_component("gap", Disjunction(expr=[[m.y[1] <= 1], [m.y[1] >= 2]])), {},
+      "'gap' is a Disjunction"),
+     (lambda m: m.add_component("one", pyo.SOSConstraint(var=m.y, sos=1)), {},
+      "'one' is a SOSConstraint")],
 )  # fmt: skip
 def test_what_is_no_layer_is_refused(change, keywords, message) -> None:
     m = supply()

@@ -266,3 +266,20 @@ def test_a_text_of_tangents_is_of_the_second_format() -> None:
             Certificate.from_json(text.replace(old, new))
     exact = replace(good, tangents=(Touch(0, ((Fraction(1, 3), 0.5),)),))
     assert Certificate.from_json(exact.to_json()) == exact
+
+
+@pytest.mark.parametrize("size", [0.25, 1.0, 6.0])
+def test_convex_rows_of_any_size_are_judged_beside_auxiliaries(size: float) -> None:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(2), bounds=(-5, 5))
+    m.a = pyo.Var(bounds=(0, 60))
+    m.above = pyo.Constraint(expr=m.a >= m.y[0])
+    m.below = pyo.Constraint(expr=m.a <= m.y[1] + 5)
+    m.disc = gdpnet.rule(gdpnet.any_of(m.y[0] ** 2 + m.y[1] ** 2 <= size, m.y[1] >= 3))
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    held = 0
+    for y in np.random.default_rng(0).uniform(-2, 4, (40, 2)).tolist():
+        holds = (y[0] ** 2 + y[1] ** 2 <= size or y[1] >= 3) and y[0] <= y[1] + 5
+        held += holds
+        assert verify(rules, y, y).feasible == holds
+    assert 0 < held < 40

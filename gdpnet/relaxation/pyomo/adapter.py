@@ -24,8 +24,11 @@ from gdpnet.relaxation.pyomo import walk
 from gdpnet.relaxation.pyomo.curves import CurvedReader, plain_head
 from gdpnet.relaxation.pyomo.provenance import get_src_disjuncts, of
 from gdpnet.relaxation.pyomo.symbolic import SymbolicReader
+from gdpnet.rules.components import is_passive, not_understood
 from gdpnet.rules.convexity import RowDraft
 from gdpnet.rules.expressions import Nonlinear
+
+_READ = (pyo.Block, pyo.Constraint, pyo.Objective)
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ def read_program(model: Any, outputs: Sequence[VarData] = ()) -> Matrices:
         >>> matrices.square.tolist(), matrices.evaluate(matrices.given()).cost.tolist()
         ([2.0], [[-12.0]])
     """
+    _refuse_others(model)
     reading = _Reading(model)
     for variable in outputs:
         reading.reader.column(variable)
@@ -161,6 +165,22 @@ def read_program(model: Any, outputs: Sequence[VarData] = ()) -> Matrices:
             "pyo.TransformationFactory('core.relax_integer_vars').apply_to(model)."
         )
     return matrices
+
+
+def _refuse_others(model: Any) -> None:
+    """Raise where a model says more than Constraints do: nothing of it is left out unsaid."""
+    for block in model.block_data_objects(active=True, descend_into=pyo.Block):
+        for component in block.component_objects(descend_into=False):
+            if component.is_reference() or is_passive(component) or component.ctype in _READ:
+                continue
+            if component.ctype in (Disjunction, pyo.LogicalConstraint):
+                raise RuleError(
+                    f"program: '{component.name}' is a {component.ctype.__name__}; a convex "
+                    "program has none. Make the model convex first: gdpnet.convexify(rules, "
+                    "...), or pyo.TransformationFactory('gdp.hull').apply_to(model) and "
+                    "pyo.TransformationFactory('core.relax_integer_vars').apply_to(model)."
+                )
+            raise not_understood(component)
 
 
 class _Reading:

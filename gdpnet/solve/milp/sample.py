@@ -41,6 +41,7 @@ class RulesAtSample:
         equality: bool `rows`.
         clauses: the ones that apply.
         prices: of booleans, where they have one.
+        least: what the size of a row counts at least, as in `RowValues`.
     """
 
     rules: Rules
@@ -49,6 +50,7 @@ class RulesAtSample:
     equality: np.ndarray
     clauses: tuple[Clause, ...]
     prices: Mapping[int, float] = field(default_factory=dict)
+    least: float = 1.0
 
     @staticmethod
     def of(rules: Rules, evaluated: Evaluated, index: int) -> RulesAtSample:
@@ -65,6 +67,7 @@ class RulesAtSample:
             equality=values.equality.cpu().numpy(),
             clauses=tuple(c for c, on in zip(rules.data.clauses, active, strict=True) if on),
             prices=dict(zip(rules.data.priced, evaluated.prices[index].tolist(), strict=True)),
+            least=values.least,
         )
 
     @cached_property
@@ -74,8 +77,8 @@ class RulesAtSample:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """`max(1, |b|, max|a|)` of each row."""
-        return np.maximum(1.0, np.maximum(np.abs(self.bound), self.rows.largest))
+        """`max(least, |b|, max|a|)` of each row."""
+        return np.maximum(self.least, self.size)
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -246,15 +249,17 @@ class RulesAtSample:
             level: see `hard`.
         """
         d, n = len(y), len(self.lower)
-        scale = self.scale
+        # Judged by their own size they are written at it: tolerances of solvers are absolute.
+        unit = np.ones(len(self.bound)) if self.least > 0.0 else 1.0 / self.size
+        lines, right, scale = self.rows.by(unit), self.bound * unit, self.scale * unit
         # Every row twice: `a z - s t <= b`, and for equalities also `-a z - s t <= -b`; then
         # once more without t for the hard ones.
-        written = self.rows.with_column(-scale).above(
-            self.rows.by(-np.ones(len(scale))).with_column(-scale)
+        written = lines.with_column(-scale).above(
+            lines.by(-np.ones(len(scale))).with_column(-scale)
         )
-        written = written.above(self.rows.widened(n + 1))
-        bound = np.concatenate([self.bound, -self.bound, self.bound + level * scale])
-        rows = len(self.bound)
+        written = written.above(lines.widened(n + 1))
+        bound = np.concatenate([right, -right, right + level * scale])
+        rows = len(right)
 
         def softened(indices: Collection[int]) -> tuple[int, ...]:
             return tuple(indices) + tuple(rows + i for i in indices if self.equality[i])
@@ -262,9 +267,9 @@ class RulesAtSample:
         hard_rows = [2 * rows + i for i in hard]
         back = [i for i in hard if self.equality[i]]
         if back:  # a hard equality is two inequalities
-            opposite = self.rows.take(back)
+            opposite = lines.take(back)
             written = written.above(opposite.by(-np.ones(len(back))).widened(n + 1))
-            bound = np.concatenate([bound, -self.bound[back] + level * scale[back]])
+            bound = np.concatenate([bound, -right[back] + level * scale[back]])
             hard_rows += range(3 * rows, 3 * rows + len(back))
         fixed = (
             np.concatenate([y, self.lower[d:], [0.0]]),
@@ -286,5 +291,5 @@ class RulesAtSample:
             global_rows=(*softened(soft), *hard_rows),
             booleans=booleans,
             clauses=clauses,
-            curved={at + i: (i, 1.0) for at in (0, 2 * rows) for i in self.rules.data.curved},
+            curved={at + i: (i, unit[i]) for at in (0, 2 * rows) for i in self.rules.data.curved},
         )
