@@ -54,6 +54,10 @@ def test_a_set_without_an_interior_is_not_closed_by_rounding(seed: int) -> None:
         *(91128, 93075, 93709, 94124, 94179),
         # A mixed-integer solver's tolerances chose the disjunct, 12.1 away instead of 7.0.
         *(80005, 93240, 94035, 94290, 94370),
+        # Equalities that differ by 1e-8 determined a column to seven digits only.
+        102127,
+        # HiGHS left tight rows by 1e-11, whose multipliers are 1e9.
+        *(92130, 100220, 100245, 100755, 101835),
         # A relaxation's lower bound was above the nearest point, by what rounding left unproved.
         *(93360, 93569),
     ],

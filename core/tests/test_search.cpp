@@ -243,3 +243,15 @@ TEST("listing meets every product within the reach once") {
         if (nearest <= 5.0) CHECK_NEAR(nearest, least, 1e-9);
     }
 }
+
+TEST("what nearly parallel rows determine is right to the last digits") {
+    // Numbers of 40 bits, so that right sides are those of the point to the last one.
+    const double a = std::ldexp(std::nearbyint(std::ldexp(1.9, 40)), -40);
+    const double b = std::ldexp(std::nearbyint(std::ldexp(1.1, 40)), -40);
+    const double apart = std::ldexp(1.0, -27), x = 0.5, y = 0.25;
+    const Problem problem{2, {{a, b}, {-a - apart, -b}}, {a * x + b * y, -(a + apart) * x - b * y}, {0, 1}, {}};
+    Machine machine(problem);
+    CHECK_NEAR(machine.project({-5.0, 5.0}), 10.25, 1e-14);
+    CHECK_NEAR(machine.nearest.best.value[0], x, 1e-15);
+    CHECK_NEAR(machine.nearest.best.value[1], y, 1e-15);
+}

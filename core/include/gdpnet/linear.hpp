@@ -216,6 +216,7 @@ private:
 
     Leaving choose_leaving(bool bland) const;
     void slack_line(Index code);
+    void refine_values();
     Charge charge(Index position, bool up) const;
     void list_candidates(double direction);
     void list_charges();

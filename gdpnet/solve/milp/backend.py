@@ -19,6 +19,7 @@ from gdpnet.ir.steps import smallest_row
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
+from gdpnet.lp.refined import refined
 from gdpnet.lp.solvers import SOLVERS
 from gdpnet.solve import existence
 from gdpnet.solve.base import Answer, Array, Backend, Capabilities, Request, Settings
@@ -311,6 +312,7 @@ def _project(
     part = clock if known is not None else clock.part(_SEARCHING)
     few = len(program.clauses) <= _FEW_CLAUSES
     if few and disjunctive.nearly_parallel(program):
+        solver = refined(solver)
         answer = disjunctive.solve_search(program, solver, part)
     else:
         answer = disjunctive.solve(program, solver, part, guess)
