@@ -39,11 +39,7 @@ MILP_NODES = 5_000
 _FEW_CLAUSES = 12  # that are searched without big-M where it slipped, and need no point first
 _SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
 
-_SAME = (
-    1e-9  # relative: a point is the nearest one where no more than this is missing from its bound
-)
-
-_DIVING = 0.5  # of the time at most, for a first point
+_DIVING = 0.75  # of the time at most, for a first point
 _SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
 
 MARGIN = 1e-8
@@ -319,7 +315,7 @@ def _project(
     guess = guess if known is None else known.literals
     part = clock if known is not None else clock.part(_SEARCHING)
     few = len(program.clauses) <= _FEW_CLAUSES
-    if known is not None and dive.value - dive.bound <= _SAME * max(1.0, abs(dive.value)):
+    if known is not None and dive.closed:
         answer = replace(dive, outcome=Outcome.OPTIMAL, nodes=0)
     elif few and disjunctive.nearly_parallel(program):
         answer = disjunctive.solve_search(program, solver, part)

@@ -38,11 +38,13 @@ class Dived(NamedTuple):
         point: of the program, where its whole columns are whole; None where none was found.
         bound: what every point costs at least.
         programs: linear programs solved.
+        multipliers: of the rows in the first of them, where it has a point.
     """
 
     point: Array | None
     bound: float
     programs: int
+    multipliers: Array
 
 
 def dive(program: SparseLinearProgram, choice: Array, clock: Clock) -> Dived:
@@ -54,20 +56,21 @@ def dive(program: SparseLinearProgram, choice: Array, clock: Clock) -> Dived:
         clock: when to stop.
     """
     search = _Search(program, choice)
-    outcome, bound = search.run(clock), -np.inf
+    outcome, bound, multipliers = search.run(clock), -np.inf, np.empty(0)
     if outcome is Outcome.OPTIMAL:
         bound = float(program.cost @ search.model.point)
+        multipliers = search.model.multipliers
     programs = 1
     while outcome in (Outcome.OPTIMAL, Outcome.INFEASIBLE) and programs < _MOST:
         if outcome is Outcome.OPTIMAL:
             point = search.model.point
             if not search.fix(point):
-                return Dived(point, bound, programs)
+                return Dived(point, bound, programs, multipliers)
         elif not search.give_way():
             break
         outcome = search.run(clock)
         programs += 1
-    return Dived(None, bound, programs)
+    return Dived(None, bound, programs, multipliers)
 
 
 class _Search:
