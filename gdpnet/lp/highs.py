@@ -113,6 +113,8 @@ def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
         point = np.array(solver.getSolution().col_value, dtype=float)
         return Solution(outcome, point, bound)
+    if integer and outcome is Outcome.LIMIT:
+        return Solution(outcome, bound=bound)
     return Solution(outcome)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gdpnet.lp import gurobi, highs
+from gdpnet.lp.clock import Clock, run_beside
 from gdpnet.lp.options import GUROBI_PERSISTENT, LINEAR, Options
 from gdpnet.lp.program import LinearProgram, Outcome, SparseLinearProgram
 
@@ -87,6 +88,25 @@ class PersistentHighs(PersistentModel):
         self._solver.setOptionValue("presolve", "on" if presolve else "off")
         self._solver.run()
         return self.outcome
+
+    def run_within(self, clock: Clock) -> Outcome:
+        """Run HiGHS without presolve until a clock is over; after LIMIT it is not to be used."""
+        if clock.over:
+            return Outcome.LIMIT
+        left = clock.left
+        self._solver.setOptionValue("presolve", "off")
+        self._solver.setOptionValue(
+            "time_limit", float("inf") if left is None else self._solver.getRunTime() + left
+        )
+        self._solver.HandleUserInterrupt = True
+        if not run_beside(self._solver.run, self._solver.cancelSolve, clock):
+            return Outcome.LIMIT
+        return self.outcome
+
+    def conflict(self) -> Array | None:
+        """Multipliers of rows that prove what the last run found: that there is no point."""
+        _, known, proof = self._solver.getDualRay()
+        return np.array(proof, dtype=float) if known else None
 
     @property
     def outcome(self) -> Outcome:

@@ -28,7 +28,7 @@ from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.milp.nearest import nearest
 from gdpnet.solve.milp.sample import RulesAtSample
-from gdpnet.solve.milp.started import nearest_in, nearest_literals
+from gdpnet.solve.milp.started import dived, nearest_in, nearest_literals
 from gdpnet.solve.status import Status
 from gdpnet.threads import map_in_threads, workers_of
 
@@ -40,6 +40,7 @@ MILP_NODES = 5_000
 _FEW_CLAUSES = 12  # that are searched without big-M where it slipped, and need no point first
 _SLIPPED = 1e-6  # relative: a point that is further than what was proved, by more, is not proved
 
+_DIVING = 0.75  # of the time at most, for a first point
 _SEARCHING = 0.75  # of the time: the rest is for finding any point, where none was found by then
 
 MARGIN = 1e-8
@@ -293,9 +294,13 @@ def _project(
             nodes += 1
             started = nearest_in(program, guess, solver)
             known = _nearer(known, _at(sample, program, yhat, weights, started))
+    dive = DisjunctiveAnswer(Outcome.LIMIT)
     if known is None and not clock.over and len(program.clauses) > _FEW_CLAUSES:
-        # An answer before anything is searched: in the disjuncts that the prediction is nearest to.
-        near = nearest_literals(sample, start)
+        # An answer before anything is searched.
+        dive = dived(program, solver, clock.part(_DIVING))
+        nodes += dive.nodes
+        known = _at(sample, program, yhat, weights, dive)
+        near = nearest_literals(sample, start) if known is None else None
         if near is not None:
             nodes += 1
             known = _at(sample, program, yhat, weights, nearest_in(program, near, solver))
@@ -311,7 +316,9 @@ def _project(
     guess = guess if known is None else known.literals
     part = clock if known is not None else clock.part(_SEARCHING)
     few = len(program.clauses) <= _FEW_CLAUSES
-    if few and disjunctive.nearly_parallel(program):
+    if known is not None and dive.closed:
+        answer = replace(dive, outcome=Outcome.OPTIMAL, nodes=0)
+    elif few and disjunctive.nearly_parallel(program):
         solver = refined(solver)
         answer = disjunctive.solve_search(program, solver, part)
     else:
@@ -319,7 +326,9 @@ def _project(
     if answer.outcome is Outcome.LIMIT and answer.point is None and known is None:
         # A feasible output that is not the nearest is worth more than none when the time is over.
         nodes += answer.nodes
-        answer = replace(_dive(program, solver, clock), outcome=Outcome.LIMIT, bound=answer.bound)
+        answer = replace(
+            _any_point(program, solver, clock), outcome=Outcome.LIMIT, bound=answer.bound
+        )
     if answer.outcome is Outcome.INFEASIBLE:
         # HiGHS has called feasible big-M programs infeasible: believe it only if a search without
         # big-M agrees.
@@ -342,7 +351,8 @@ def _project(
             nodes += answer.nodes
         else:
             answer = replace(answer, outcome=Outcome.LIMIT)
-    bound = answer.value if answer.outcome is Outcome.OPTIMAL else max(answer.bound, 0.0)
+    proved = max(answer.bound, dive.bound, 0.0)
+    bound = answer.value if answer.outcome is Outcome.OPTIMAL else proved
     if answer.point is not None:
         y = _outputs(sample, answer)
         if _holds(sample, answer, y):
@@ -407,7 +417,7 @@ def _doubted(found: Found) -> Found:
     return replace(found, status=status, value=value)
 
 
-def _dive(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
+def _any_point(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
     """Any feasible point, made the nearest one of the disjuncts that it chose."""
     free = replace(program, cost=np.zeros_like(program.cost), prices={})
     answer = disjunctive.solve(free, solver, clock)

@@ -28,6 +28,7 @@ from gdpnet.solve.milp.frame import Frame, Frames
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.written import Written
 
+_CLOSED = 1e-9  # relative: a point is the best where no more than this is missing from its bound
 _SAME_NORMAL, _NEARLY_PARALLEL = 1e-14, 1e-3  # differences of normals of length 1
 
 
@@ -137,6 +138,13 @@ class DisjunctiveAnswer:
     bound: float = -np.inf
     literals: frozenset[int] = frozenset()
     nodes: int = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is a point that costs no more than what is proved."""
+        if not (np.isfinite(self.value) and np.isfinite(self.bound)):
+            return False
+        return self.value - self.bound <= _CLOSED * max(1.0, abs(self.value))
 
 
 def solve(

@@ -1,14 +1,46 @@
-"""A point to start from: the disjuncts that it is nearest to, and the nearest point in those."""
+"""A point to start from: some disjuncts, and the nearest point in those.
+
+They are what a dive finds, which sees all rules together, or, where nothing can be written down to
+dive in, those that a point is nearest to.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from gdpnet.ir.logic import find_assignment
+from gdpnet.lp.clock import Clock
 from gdpnet.lp.program import Outcome, Solver
 from gdpnet.solve.milp import disjunctive
 from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.diving import dive
+from gdpnet.solve.milp.long_row import by_multiplier, long_row
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.milp.written import Written
+
+
+def dived(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> DisjunctiveAnswer:
+    """The nearest point in the disjuncts that a dive finds, and what is proved by then.
+
+    Where one row holds all rules together, also in those that are chosen without it, at a price.
+    """
+    written = Written(program)
+    if not written.possible:
+        return DisjunctiveAnswer(Outcome.LIMIT)
+    found = dive(written.linear, written.choice, clock)
+    answer = DisjunctiveAnswer(Outcome.LIMIT, bound=found.bound, nodes=found.programs)
+    if found.point is None:
+        return answer
+    point, literals = written.point(found.point), written.literals(found.point)
+    answer = disjunctive.polish(program, replace(answer, point=point, literals=literals), solver)
+    place = long_row(program)
+    if place is None or not np.isfinite(answer.value):
+        return answer
+    # Global rows are the first of the program as it is written.
+    multiplier = float(found.multipliers[place])
+    return by_multiplier(program, place, multiplier, answer, solver, clock)
 
 
 def nearest_literals(sample: RulesAtSample, start: np.ndarray) -> frozenset[int] | None:

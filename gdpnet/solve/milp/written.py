@@ -83,6 +83,13 @@ class Written:
         own[frame.binary[again]] = 0.0
         return replace(self.linear, guess=guess)
 
+    @property
+    def choice(self) -> Array:
+        """By column, which choice it is a binary of; -1 for none."""
+        found = np.full(len(self.linear.cost), -1)
+        found[self._first + self._frame.binary] = self._frame.group
+        return found
+
     def point(self, point: Array) -> Array:
         """A point of the disjunctive program from one of the written."""
         return self._moves.back(point)[: self._first]
