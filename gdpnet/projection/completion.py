@@ -6,8 +6,6 @@ they hold together, by rows and logic alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gdpnet.ir.batch import Batch
@@ -20,6 +18,7 @@ from gdpnet.solve.base import Array
 from gdpnet.solve.existence import State
 from gdpnet.solve.milp import cuts
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.witness import over_all_columns
 
 
 def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: float) -> Array:
@@ -40,7 +39,7 @@ def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: f
     z[:, :d] = y
     if d == len(columns):
         return z
-    everything = rules.cache[_over_all_columns]
+    everything = over_all_columns(rules)
     holds = existence.satisfied(everything, Batch.of_arrays(batch.x.numpy(), z), tol).numpy()
     evaluated = rules.evaluate(batch.x)
     for i in np.flatnonzero(~holds):
@@ -78,7 +77,7 @@ def truth_values(rules: Rules, at: Batch, assignment: Array) -> Array:
         assignment: of the booleans that a solver found, (booleans,).
     """
     data = rules.data
-    everything = rules.cache[_over_all_columns]
+    everything = over_all_columns(rules)
     each, globally = existence.measure(everything, at)
     level = max(float(globally), float(each.max()) if each.numel() else 0.0)
     level = TOLERANCES.above(level)
@@ -99,7 +98,3 @@ def truth_values(rules: Rules, at: Batch, assignment: Array) -> Array:
             holding = [k for k in untied if may[k]]
             truth[max(holding, key=lambda k: assignment[k] == 1)] = True
     return truth
-
-
-def _over_all_columns(rules: Rules) -> Rules:
-    return Rules(replace(rules.data, outputs=len(rules.data.columns)))

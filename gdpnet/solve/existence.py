@@ -1,8 +1,9 @@
 """Satisfaction where rows alone do not decide it: auxiliaries, and logic over indicators.
 
-With auxiliaries a small program is solved for each sample. With logic alone the truth values are
-found by propagation, once for each pattern of disjuncts that hold; how far outputs are from having
-any is then one of finitely many residuals, found by bisection.
+With auxiliaries most samples are decided by what the exact engine finds (`witness`); for the
+others a small program is solved. With logic alone the truth values are found by propagation, once
+for each pattern of disjuncts that hold; how far outputs are from having any is then one of finitely
+many residuals, found by bisection.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.program import Outcome
 from gdpnet.solve.milp import cuts, disjunctive
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.witness import columns_at, least_residual, over_all_columns
 from gdpnet.threads import in_threads
 
 _ALL = slice(None)
 # Samples are measured in pieces of this size, so that memory stays flat for any batch.
 _PIECE = 16384
+# A violation that is lost in rounding.
+_NOTHING = 1e-12
 
 
 def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False) -> torch.Tensor:
@@ -44,6 +48,11 @@ def satisfied(rules: Rules, batch: Batch, tol: float, by_own_size: bool = False)
 def _satisfied(state: State, tol: float) -> torch.Tensor:
     if state.rules.auxiliary_names:
         return _holds_with_auxiliaries(state, tol)
+    return _holds_at(state, tol)
+
+
+def _holds_at(state: State, tol: float) -> torch.Tensor:
+    """Whether everything holds together where rows tell, bool `batch`."""
     holds = state.worst() <= tol
     if state.rules.is_plain or not bool(holds.any()):
         return holds
@@ -117,7 +126,7 @@ class State:
     """Residuals of a batch, with auxiliaries at 0."""
 
     def __init__(self, rules: Rules, batch: Batch, by_own_size: bool = False) -> None:
-        self.rules = rules
+        self.rules, self.batch, self.by_own_size = rules, batch, by_own_size
         self.evaluated: Evaluated = rules.evaluate(batch.x)
         rules.refuse_unusable(self.evaluated)
         if by_own_size:
@@ -131,6 +140,32 @@ class State:
         self.violation = satisfaction.of_rules(self.booleans, self.evaluated.rules)
         self.globally = satisfaction.of_globals(self.residual, batch.y)
         self._solved: dict[tuple[bool, ...], dict[int, bool] | None] = {}
+
+    def possible(self, tol: float) -> torch.Tensor:
+        """Samples that some auxiliaries within their bounds may make hold, bool `batch`."""
+        satisfaction, evaluated = self.rules.satisfaction, self.evaluated
+        least = least_residual(self.rules, evaluated.rows, self.residual, self.outputs, tol)
+        booleans = satisfaction.of_booleans(least, evaluated.clauses)
+        violation = satisfaction.of_rules(booleans, evaluated.rules)
+        worst = satisfaction.worst(violation, satisfaction.of_globals(least, self.outputs))
+        return (worst <= tol) & self.outputs.isfinite().all(1)
+
+    def with_auxiliaries(self, samples: torch.Tensor) -> State | None:
+        """The same for some samples, with auxiliaries that the exact engine finds.
+
+        Args:
+            samples: bool `batch`.
+
+        Returns:
+            None where there are none, or no engine.
+        """
+        if not bool(samples.any()):
+            return None
+        batch = Batch(self.batch.x[samples], self.batch.y[samples], self.batch.origin)
+        found = columns_at(self.rules, batch)
+        if found is None:
+            return None
+        return State(over_all_columns(self.rules), found, self.by_own_size)
 
     def worst(self) -> torch.Tensor:
         """How far the worst of what has to hold is from holding, `batch`."""
@@ -244,8 +279,12 @@ def _apart(state: State) -> tuple[torch.Tensor, list[int], set[int]]:
 
 def _holds_with_auxiliaries(state: State, tol: float) -> torch.Tensor:
     """Whether everything holds together within a tolerance; programs stop where it cannot."""
-    globally, floating, _ = _apart(state)
-    holds = globally <= tol
+    _, floating, _ = _apart(state)
+    holds = state.possible(tol)
+    found = state.with_auxiliaries(holds)
+    known = torch.zeros_like(holds)
+    if found is not None:
+        known[holds] = _holds_at(found, tol).to(known.device)
 
     def one(i: int) -> bool:
         sample = RulesAtSample.of(state.rules, state.evaluated, i)
@@ -253,7 +292,7 @@ def _holds_with_auxiliaries(state: State, tol: float) -> torch.Tensor:
         level = _least(sample, y, (), floating, (), 0.0, tol) if floating else 0.0
         return level <= tol and _least(sample, y, sample.clauses, (), floating, level, tol) <= tol
 
-    candidates = holds.nonzero().flatten().tolist()
+    candidates = (holds & ~known).nonzero().flatten().tolist()
 
     def work(span: tuple[int, int]) -> None:
         for k in range(*span):
@@ -270,6 +309,9 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
     searched = [r for r, rule in enumerate(data.rules) if data.rows_below(rule.clause) & auxiliary]
     subtrees = {r: {data.clauses[k] for k in data.subtree(data.rules[r].clause)} for r in searched}
     active = state.evaluated.rules.tolist()
+    holds = _holds_by_auxiliaries(state)
+    violation[holds.nonzero(), searched] = 0.0
+    candidates = (~holds).nonzero().flatten().tolist()
 
     def one(i: int) -> None:
         sample = RulesAtSample.of(state.rules, state.evaluated, i)
@@ -288,11 +330,22 @@ def _with_auxiliaries(state: State) -> tuple[torch.Tensor, torch.Tensor]:
         globally[i] = max(float(globally[i]), level, joint if joint > explained + 1e-12 else 0.0)
 
     def work(span: tuple[int, int]) -> None:
-        for i in range(*span):
-            one(i)
+        for k in range(*span):
+            one(candidates[k])
 
-    in_threads(work, len(state.y), None)
+    in_threads(work, len(candidates), None)
     return violation, globally
+
+
+def _holds_by_auxiliaries(state: State) -> torch.Tensor:
+    """Samples in which no rule is broken at auxiliaries that the engine finds, bool `batch`."""
+    holds = state.possible(_NOTHING)
+    found = state.with_auxiliaries(holds)
+    if found is None:
+        return torch.zeros_like(holds)
+    every = _holds_at(found, _NOTHING) & (found.violation <= _NOTHING).all(1)
+    holds[holds.clone()] = every.to(holds.device)
+    return holds
 
 
 def _least(
@@ -308,7 +361,7 @@ def _least(
     # The level was itself computed with rounding errors; a hair more keeps the rows feasible.
     # That of convex rows comes from tangents, which leave out what is within their tolerance.
     curved = any(sample.rules.data.rows[i].curves for i in hard)
-    hair = 10 * TOLERANCES.holds if curved else 1e-12
+    hair = 10 * TOLERANCES.holds if curved else _NOTHING
     program = sample.least_violation(y, clauses, soft, hard, level * (1 + 1e-9) + hair)
     answer = cuts.solve(program, sample, enough=enough)
     if answer.outcome is Outcome.INFEASIBLE:
