@@ -62,6 +62,10 @@ class ZeroGradientWarning(UserWarning):
     """The gradient of a whole batch vanished behind the projection."""
 
 
+class DoubtfulGradientWarning(UserWarning):
+    """Gradients may be wrong: a program's numbers are of so different size that digits are open."""
+
+
 class WorkLimitWarning(UserWarning):
     """Samples were left unproved by the limit of work that holds where no time_limit is given."""
 

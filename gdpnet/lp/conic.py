@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 
@@ -65,6 +66,17 @@ class ConicStructure:
     cones: tuple[Cone, ...]
 
 
+class MoreDigits(Protocol):
+    """A solution in more digits than arrays have."""
+
+    def adjoint(self, along: Array) -> tuple[Array, Array, Array]:
+        """Gradients with respect to costs, entries of A and right sides.
+
+        Args:
+            along: gradient with respect to the columns, `n`.
+        """
+
+
 @dataclass(frozen=True)
 class ConicSolution:
     """What a solver found for one sample.
@@ -75,6 +87,8 @@ class ConicSolution:
         bound: proved lower bound on the optimal value, that of the dual point.
         slack: what is left of each row of the standard form, in the solver's order; None likewise.
         dual: multipliers of the same rows.
+        exact: the same in more digits, with its own derivative; None where there are none.
+        doubtful: whether it was looked at and leaves open what is tight.
     """
 
     outcome: Outcome
@@ -82,6 +96,8 @@ class ConicSolution:
     bound: float = -np.inf
     slack: Array | None = None
     dual: Array | None = None
+    exact: MoreDigits | None = None
+    doubtful: bool = False
 
     @property
     def known(self) -> bool:

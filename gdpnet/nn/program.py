@@ -14,7 +14,13 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from gdpnet.checks import check_choice
-from gdpnet.errors import ConflictError, IdentityGradientWarning, InputError, SolverError
+from gdpnet.errors import (
+    ConflictError,
+    DoubtfulGradientWarning,
+    IdentityGradientWarning,
+    InputError,
+    SolverError,
+)
 from gdpnet.extras import need
 from gdpnet.ir.batch import Origin, as_tensor, refuse_nonfinite, to_cpu
 from gdpnet.lp.program import Outcome
@@ -39,10 +45,14 @@ class ProgramInfo:
             CONFLICT where it is infeasible, UNSOLVED where it is unbounded or the solver failed,
             ERROR where the sample could not be used.
         value: what the Objective is, float64 `...`; NaN where there is no solution.
+        doubtful: bool `...`, where numbers of very different size leave open which rows are tight,
+            and with it six digits of the outputs, of quadratic programs and those of second-order
+            cones.
     """
 
     status: Tensor
     value: Tensor
+    doubtful: Tensor
 
 
 class ProgramLayer(nn.Module):
@@ -159,7 +169,7 @@ class ProgramLayer(nn.Module):
             for k, (value, names) in enumerate(zip(inputs, self._names, strict=True))
         ]
         origin, x = self._flat(tensors)
-        outputs, status, value = _Solve.apply(x, self)
+        outputs, status, value, doubtful = _Solve.apply(x, self)
         found, at = [], 0
         for columns in self._outputs:
             part = outputs[:, at : at + len(columns)]
@@ -168,7 +178,7 @@ class ProgramLayer(nn.Module):
         result = found[0] if len(found) == 1 else tuple(found)
         if not return_info:
             return result
-        return result, ProgramInfo(origin.restore(status), origin.restore(value))
+        return result, ProgramInfo(*(origin.restore(part) for part in (status, value, doubtful)))
 
     def _flat(self, tensors: list[Tensor]) -> tuple[Origin, Tensor]:
         """The arguments as one batch of parameters, `batch x parameters`, on the CPU."""
@@ -192,8 +202,8 @@ class ProgramLayer(nn.Module):
                 x = x.index_copy(1, torch.tensor([place for _, place in used]), columns)
         return origin, x
 
-    def solve(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Outputs, status and value of a flat batch of parameters."""
+    def solve(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Outputs, status, value and doubts of a flat batch of parameters."""
         if self.on_invalid == "raise":
             refuse_nonfinite(x, "inputs", " Mend them, or pass on_invalid='mark'.")
         numbers = self._solver.program.evaluate(x)
@@ -216,12 +226,14 @@ class ProgramLayer(nn.Module):
         outputs[usable] = torch.from_numpy(found.points[:, columns])
         status[usable] = torch.from_numpy(_STATUS[found.outcome])
         value[usable] = torch.from_numpy(found.value)
+        doubtful = torch.zeros(len(x), dtype=torch.bool)
+        doubtful[usable] = torch.from_numpy(found.doubtful)
         value = self._sign * (value + self._constant.evaluate(x)[:, 0])
         if self.on_conflict == "raise" and bool((status != Status.PROJECTED).any()):
             wrong = int((status != Status.PROJECTED).nonzero()[0])
             outcome = Outcome(int(found.outcome[int(usable[:wrong].sum())]))
             raise ConflictError(f"sample {wrong} has no solution: {outcome.message}.")
-        return outputs, status, value
+        return outputs, status, value, doubtful
 
     def pull(self, x: Tensor, gradient: Tensor, status: Tensor) -> Tensor:
         """The gradient of a loss with respect to parameters, from that of the outputs."""
@@ -235,7 +247,9 @@ class ProgramLayer(nn.Module):
             leaf = x[solved].detach().requires_grad_()
             numbers = self._smooth.evaluate(leaf)
             columns = np.concatenate(self._outputs)
-            parts, known = self._derivative.vjp(numbers, columns, gradient[solved].numpy())
+            parts, known, doubtful = self._derivative.vjp(
+                numbers, columns, gradient[solved].numpy()
+            )
             pairs = [
                 (value, to)
                 for value, to in zip(numbers, as_tensors(parts), strict=True)
@@ -244,16 +258,29 @@ class ProgramLayer(nn.Module):
             if pairs:
                 values, to = zip(*pairs, strict=True)
                 (to_x[solved],) = torch.autograd.grad(values, leaf, to)
-        if not known.all() and not self._told:
-            self._told = True
-            warnings.warn(
-                f"{np.count_nonzero(~known)} of {len(known)} samples of a batch get the gradient "
-                "0: their program with the quadratic term could not be solved. This is told once "
-                "for a layer.",
-                IdentityGradientWarning,
-                stacklevel=2,
-            )
+        self._tell(known, doubtful)
         return to_x
+
+    def _tell(self, known: np.ndarray, doubtful: np.ndarray) -> None:
+        """Warn, once, of gradients that are not there, or may not be right."""
+        if self._told or (known.all() and not doubtful.any()):
+            return
+        self._told = True
+        what = "get the gradient 0: their program with the quadratic term could not be solved."
+        kind: type[Warning] = IdentityGradientWarning
+        if known.all():
+            what = (
+                "have a gradient that may be wrong: numbers of very different size leave open "
+                "which rows of their program with the quadratic term are tight, and more digits "
+                "did not solve it, or it is too large for them. Have it in units of about 1."
+            )
+            kind = DoubtfulGradientWarning
+        count = np.count_nonzero(doubtful if known.all() else ~known)
+        warnings.warn(
+            f"{count} of {len(known)} samples of a batch {what} This is told once for a layer.",
+            kind,
+            stacklevel=3,
+        )
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of `repr`."""
@@ -268,13 +295,13 @@ class ProgramLayer(nn.Module):
 
 class _Solve(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, layer: ProgramLayer) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(x: Tensor, layer: ProgramLayer) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return layer.solve(x.detach())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         x, ctx.layer = inputs
-        ctx.mark_non_differentiable(output[1], output[2])
+        ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(x, output[1])
 
     @staticmethod

@@ -8,14 +8,13 @@ continuously, and again Clarabel's.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from gdpnet.ir.steps import power_of_two
-from gdpnet.lp import active_set, clarabel, highs
+from gdpnet.lp import clarabel, highs
 from gdpnet.lp.clarabel import KeptProgram
 from gdpnet.lp.conic import ConicSolution, ConicStructure, part_of_no_cone
 from gdpnet.lp.options import CLARABEL_CLOSE
@@ -24,12 +23,12 @@ from gdpnet.lp.program import Outcome, SparseLinearProgram
 from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.parametric import Numbers, ParametricProgram
 from gdpnet.solve.conic.adjoint import adjoint
+from gdpnet.solve.conic.careful import careful
 
 Array = np.ndarray
 
 _TOLERANCE = 1e-6  # of rows on what is returned, relative to max(1, |b|, max|a|)
 _WEIGHT = 1e-6  # a copy with less is left out of derivatives
-_LARGE = 1e3  # beyond, what is right to twelve digits of the cost is not in columns of size 1
 
 
 class SolvedPrograms(NamedTuple):
@@ -39,11 +38,13 @@ class SolvedPrograms(NamedTuple):
         points: values of the columns, `batch x n`, NaN where there are none.
         value: what is minimised, without its constant, `batch`.
         outcome: code of `Outcome`, `batch`, int8.
+        doubtful: whether digits of the point are open, `batch`, bool.
     """
 
     points: Array
     value: Array
     outcome: Array
+    doubtful: Array
 
 
 class ProgramSolver:
@@ -73,17 +74,18 @@ class ProgramSolver:
         entries, bound, cost = (part.detach().numpy() for part in numbers)
         program, size = self.program, len(cost)
         points, outcome = np.full(cost.shape, np.nan), np.empty(size, dtype=np.int8)
+        doubtful = np.zeros(size, dtype=bool)
         if self._cones is None:
             self._simplex(entries, bound, cost, points, outcome)
         else:
-            for s, found in enumerate(self._cones.solve(entries, bound, cost)):
+            for s, found in enumerate(self._cones.solve(entries, bound, cost)[0]):
                 outcome[s] = found.outcome
                 if found.point is not None:
-                    points[s] = found.point
+                    points[s], doubtful[s] = found.point, found.doubtful
         broken = (outcome == Outcome.OPTIMAL) & ~self._holds(entries, bound, points)
         points[broken], outcome[broken] = np.nan, Outcome.FAILED
         value = (cost * points + 0.5 * program.square * points**2).sum(1)
-        return SolvedPrograms(points, value, outcome)
+        return SolvedPrograms(points, value, outcome, doubtful)
 
     def _simplex(
         self, entries: Array, bound: Array, cost: Array, points: Array, outcome: Array
@@ -134,8 +136,8 @@ class ConicPrograms:
         self._idle: list[KeptProgram] = []
         self._lock = threading.Lock()
 
-    def solve(self, entries: Array, bound: Array, cost: Array) -> list[ConicSolution]:
-        """What is found for each sample, its rows scaled by `_scales`."""
+    def solve(self, entries: Array, bound: Array, cost: Array) -> tuple[list[ConicSolution], Array]:
+        """What is found for each sample, rows scaled by `_scales`, and the units of its costs."""
         scale, row = _scales(self.program.structure, entries)
         values, right = self.form.matrices(entries * scale[:, row], bound * scale)
         unit = power_of_two(np.abs(cost).max(1, initial=0.0))
@@ -146,18 +148,15 @@ class ConicPrograms:
         found = []
         for s, times in enumerate(unit.tolist()):
             given = values[s], right[s], cost[s] * times, square * times
-            one = self._by_rows(kept.solve(*given), *given)
-            if one.dual is not None:
-                one = replace(one, bound=one.bound / times, dual=one.dual / times)
-            found.append(one)
+            found.append(careful(self.form, given, kept.solve(*given)))
         with self._lock:
             self._idle.append(kept)
-        return found
+        return found, unit
 
     def vjp(
         self, numbers: Numbers, outputs: Array, gradient: Array
-    ) -> tuple[tuple[Array, ...], Array]:
-        """Gradients with respect to entries, right sides and costs, and where they are known.
+    ) -> tuple[tuple[Array, ...], Array, Array]:
+        """Gradients with respect to entries, right sides and costs; where known, where doubtful.
 
         Args:
             numbers: of the program.
@@ -170,7 +169,9 @@ class ConicPrograms:
         values, _ = form.matrices(entries * scale[:, row], bound * scale)
         to_values, to_right = np.zeros_like(values), np.zeros((len(cost), form.rows))
         to_cost, known = np.zeros_like(cost), np.zeros(len(cost), dtype=bool)
-        for s, found in enumerate(self.solve(entries, bound, cost)):
+        doubtful = known.copy()
+        solutions, unit = self.solve(entries, bound, cost)
+        for s, found in enumerate(solutions):
             if found.outcome is not Outcome.OPTIMAL or found.point is None:
                 continue
             along = np.zeros(len(program.lower))
@@ -178,22 +179,12 @@ class ConicPrograms:
             weight = found.point[program.weight_of]
             columns = np.flatnonzero((program.weight_of < 0) | (weight > _WEIGHT))
             to_cost[s], to_values[s], to_right[s] = adjoint(
-                form, values[s], program.square, found, along, columns
+                form, values[s], program.square * unit[s], found, along, columns
             )
-            known[s] = True
+            known[s], doubtful[s] = True, found.doubtful
         to_entries, to_bound = form.pull_back(to_values, to_right)
-        return (to_entries * scale[:, row], to_bound * scale, to_cost), known
-
-    def _by_rows(self, found: ConicSolution, *given: Array) -> ConicSolution:
-        """The same by tight rows, where Clarabel failed or numbers are too large for its digits."""
-        good = found.point is not None and np.abs(found.point).max(initial=0.0) <= _LARGE
-        if good or self.form.cones or found.outcome is Outcome.INFEASIBLE:
-            return found
-        values, right, cost, square = given
-        form = self.form
-        matrix = np.zeros((form.rows, len(cost)))
-        matrix[form.indices, form.column_of] = values
-        return active_set.solve(square, cost, matrix, right, form.equal) or found
+        parts = to_entries * scale[:, row], to_bound * scale, to_cost * unit[:, None]
+        return parts, known, doubtful
 
     def _new(self) -> KeptProgram:
         """The program set up with numbers of no sample."""

@@ -399,6 +399,23 @@ def no_matplotlib() -> None:
         gdpnet.plot.plot_sizes(gap_rules())
 
 
+def numbers_far_apart() -> None:
+    """A part whose numbers are 1e6 apart, among more columns than are solved in decimals."""
+    m = pyo.ConcreteModel()
+    m.yhat = pyo.Param(range(2), mutable=True, initialize=0.0)
+    m.y = pyo.Var(range(2), bounds=(0, 2e6))
+    m.more = pyo.Var(range(100), bounds=(0, 1))
+    m.rule = Disjunction(expr=[[m.y[0] <= 5, m.y[1] >= 1], [m.y[0] >= 1e6, m.y[1] <= 1]])
+    m.eta = pyo.Var(range(2), bounds=(0, None))
+    m.square = pyo.Constraint(range(2), rule=lambda m, i: (m.y[i] - m.yhat[i]) ** 2 <= m.eta[i])
+    m.cost = pyo.Objective(expr=m.eta[0] + m.eta[1] + sum(m.more[i] for i in range(100)))
+    pyo.TransformationFactory("gdp.hull").apply_to(m)
+    pyo.TransformationFactory("core.relax_integer_vars").apply_to(m)
+    layer = gdpnet.nn.ProgramLayer(m, inputs=[m.yhat], outputs=[m.y])
+    yhat = torch.tensor([[1e6, 1.5]], dtype=torch.float64, requires_grad=True)
+    layer(yhat).sum().backward()
+
+
 def limit_of_work() -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(range(11), bounds=(0, 40))
@@ -544,6 +561,7 @@ PROVOKED: list[tuple[type[Exception], Callable[..., None]]] = [
     (gdpnet.errors.ZeroGradientWarning, vanished_gradient),
     (gdpnet.errors.ZeroGradientWarning, vanished_with_auto),
     (gdpnet.errors.IdentityGradientWarning, unknown_derivative),
+    (gdpnet.errors.DoubtfulGradientWarning, numbers_far_apart),
     (gdpnet.errors.WorkLimitWarning, limit_of_work),
     (MissingPackageError, no_torchmetrics),
     (MissingPackageError, no_matplotlib),

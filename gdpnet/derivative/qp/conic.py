@@ -24,7 +24,9 @@ class ConicQPs(Regularised):
 
     Attributes:
         y: the regularised point, (B, d); the prediction where there is none.
-        capped: samples whose program could not be solved, whose gradient passes, (B,) bool.
+        capped: samples whose program could not be solved, whose gradient passes, and those whose
+            gradient may be wrong, since numbers of different size leave open what is tight, (B,)
+            bool.
         known: those whose program was solved, (B,) bool.
     """
 
@@ -35,6 +37,7 @@ class ConicQPs(Regularised):
         self._jacobian = ConicLinearisation(
             request, relaxed.layouts, numbers, relaxed.instance, relaxed.start
         )
+        doubtful = np.zeros(len(numbers), dtype=bool)
         programs = request.rules.cache[Programs]
         for number in np.unique(numbers[numbers >= 0]).tolist():
             if relaxed.layouts.contradictory[number]:
@@ -49,8 +52,9 @@ class ConicQPs(Regularised):
             there = np.ix_(samples[good], written.program.which)
             self.y[there] = found.points[np.ix_(good, written.program.outputs)]
             self._missing[samples[good]] = False
+            doubtful[samples] = [one.doubtful for one in found.found]
             self._jacobian.add(samples[good], written.jacobian(data, found, good))
-        self.capped = self._missing & (numbers >= 0)
+        self.capped = (self._missing & (numbers >= 0)) | doubtful
         self.known = ~self._missing
 
     @property

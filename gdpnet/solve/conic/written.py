@@ -16,6 +16,7 @@ from gdpnet.lp.program import Outcome
 from gdpnet.lp.standard import StandardForm
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import RelaxationProgram
+from gdpnet.solve.conic.careful import careful
 from gdpnet.solve.conic.data import ConicData
 from gdpnet.solve.conic.jacobian import ConicJacobian
 
@@ -127,6 +128,8 @@ class WrittenCone:
                 solution = kept.solve(*given)
                 if self.program.norm == "l2" and not solution.known:
                     solution = self._far_away(kept, given, part.largest_squares(program)[s])
+                if self.square.any():  # its derivative is wanted
+                    solution = careful(self.form, given, solution)
                 found.append(solution)
         with self._lock:
             self._idle.append(kept)
