@@ -61,8 +61,8 @@ def by_multiplier(
     limited = clock.part(1.0)
     limited.nodes = _NODES
     best, multiplier, step = known, first, _STEP * row.free
-    rising: _Line | None = None
-    falling: _Line | None = None
+    rising: _BoundLine | None = None
+    falling: _BoundLine | None = None
     for _ in range(_PROGRAMS):
         if clock.over:
             break
@@ -70,7 +70,7 @@ def by_multiplier(
         if found is None or found.point is None:
             break
         bound = found.bound + row.constant(multiplier)
-        line = _Line(multiplier, bound, -row.excess(found.point))
+        line = _BoundLine(multiplier, bound, -row.excess(found.point))
         found = disjunctive.polish(program, replace(found, value=np.inf), solver)
         nearer = found if found.value < best.value else best
         nodes = best.nodes + 1
@@ -93,13 +93,13 @@ def by_multiplier(
     return best
 
 
-class _Line:
+class _BoundLine:
     """What the bound is at a multiplier, and how it rises there."""
 
     def __init__(self, at: float, bound: float, slope: float) -> None:
         self.at, self.bound, self.slope = at, bound, slope
 
-    def meets(self, other: _Line) -> float:
+    def meets(self, other: _BoundLine) -> float:
         """Where two of them meet."""
         own, others = self.bound - self.slope * self.at, other.bound - other.slope * other.at
         return (others - own) / (self.slope - other.slope)
