@@ -18,7 +18,8 @@ bool SparseRows::holds(Index i, const double* z) const {
 }
 
 Dictionary::Dictionary(Index columns, Index rows)
-    : lower(columns), upper(columns), value(columns), kink(columns), weight(columns), slope(columns), place(columns),
+    : lower(columns), upper(columns), value(columns), kink(columns), weight(columns), farthest(columns), slope(columns),
+      place(columns),
       lower_source(columns), upper_source(columns), nonbasic(columns), reduced(columns), rises(columns), falls(columns),
       basic(columns), tableau(columns * columns), tight(std::size_t(rows), 0), alpha(columns),
       factor(columns * (2 * columns + 1)) {
@@ -61,6 +62,7 @@ void Dictionary::start(Index columns, const double* low, const double* high, Ind
         }
         lower[j] = lo;
         upper[j] = up;
+        farthest[j] = up;
         lower_source[j] = kFromBox;
         upper_source[j] = kFromBox;
         rest(j, at);
@@ -97,6 +99,7 @@ void Dictionary::widen(Index columns) {
     for (Index j = old; j < n; ++j) {
         lower[j] = 0.0;
         upper[j] = kInfinity;
+        farthest[j] = kInfinity;
         kink[j] = -kInfinity;
         weight[j] = 0.0;
         lower_source[j] = kFromBox;

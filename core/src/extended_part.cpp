@@ -95,6 +95,17 @@ Index farthest_missed(const Part& part, Workspace& work) {
     return found;
 }
 
+// Notes how far the columns of a copy go at most: what the point gains and loses, and all copies share, are sums of
+// what copies gain and lose, and nobody gains from both at once.
+void note_farthest(const Part& part, Workspace& work, Index first) {
+    double* farthest = work.dictionary.farthest.data() + first;
+    for (Index j = 0; j < part.n; ++j) {
+        const auto k = std::size_t(j);
+        if (j < part.d) farthest[j] = work.high[k];
+        farthest[part.d + j] = j < part.d ? -work.low[k] : work.high[k];
+    }
+}
+
 // A dictionary of the columns that all blocks share, at the prediction.
 void start_program(const Part& part, Workspace& work) {
     Dictionary& dic = work.dictionary;
@@ -102,6 +113,7 @@ void start_program(const Part& part, Workspace& work) {
     std::fill_n(dic.lower.data(), columns, 0.0);
     std::fill_n(dic.upper.data(), columns, kInfinity);
     dic.start(columns, dic.lower.data(), dic.upper.data(), 2 * part.d, work.zero.data(), work.weights.data());
+    note_farthest(part, work, 0);
 }
 
 // Adds a block to the program and to its dictionary, which stays dual feasible. False on contradiction.
@@ -112,8 +124,11 @@ bool add_block(const Part& part, Workspace& work, Index block, Counts& counts) {
     const Span span = part.products(block);
     for (Index product = span.begin; product < span.end; ++product) {
         const auto k = std::size_t(product);
+        if (work.state[k] != State::present) continue;
+        note_farthest(part, work, work.first[k]);
+        work.dictionary.farthest[work.first[k] + part.base()] = 1.0;
         const double more = work.price[k] - work.least[std::size_t(block)];
-        if (work.state[k] == State::present && more > 0.0) work.dictionary.charge(work.first[k] + part.base(), more);
+        if (more > 0.0) work.dictionary.charge(work.first[k] + part.base(), more);
     }
     for (Index i = before.rows; i < counts.rows; ++i) {
         if (!work.dictionary.enforce(work.lifted, i)) return false;
@@ -141,14 +156,12 @@ Solved solve_program(const Part& part, Workspace& work, Index farthest, Watch& w
         const Dictionary& dic = work.dictionary;
         const Optimisation outcome = settle(work.simplex, work.lifted, kInfinity, watch);
         if (outcome == Optimisation::infeasible) return {Outcome::contradictory, kInfinity, 0};
-        if (outcome != Optimisation::optimal) return {Outcome::failed, kInfinity, 0};
+        if (outcome != Optimisation::optimal) return {Outcome::failed, std::max(value, work.simplex.bound), 0};
+        value = dic.distance();
         for (Index j = 0; j < part.n; ++j) {
             const double lost = dic.value[part.d + j];  // of an auxiliary: its value
             work.point[std::size_t(j)] = j < part.d ? dic.value[j] - lost : lost;
         }
-        // Rounding is left in, unless it counts: between nearly parallel rows it does, and a bound has to be one.
-        const double distance = dic.distance(), lost = work.simplex.unproved;
-        value = lost > kLostBound * std::max(1.0, distance) ? std::max(value, distance - lost) : distance;
     }
 }
 
@@ -178,7 +191,8 @@ Solved solve_part(const Part& part, Workspace& work, Watch& watch) {
     double least = 0.0;
     for (Index b = 0; b < part.blocks; ++b) {
         const Outcome outcome = nearest_of_block(part, work, b, watch);
-        if (outcome != Outcome::solved) return {outcome, kInfinity, 0};
+        if (outcome == Outcome::failed) return {outcome, -kInfinity, 0};
+        if (outcome == Outcome::contradictory) return {outcome, kInfinity, 0};
         if (work.distance[std::size_t(b)] > work.distance[std::size_t(farthest)]) farthest = b;
         least += work.least[std::size_t(b)];
     }

@@ -307,7 +307,10 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
         if (watch.over(long(n * (dic.basics + 8)))) return Optimisation::trouble;
         if (cutoff < kInfinity || stalled > 0 || iteration > 10) {
             const double objective = dic.dual_objective();
-            if (objective >= cutoff) return Optimisation::cut_off;
+            if (objective >= cutoff) {
+                if (is_proved(proof(dic, rows, objective).bound, cutoff)) return Optimisation::cut_off;
+                cutoff = kInfinity;
+            }
             if (objective > highest + kRaised * std::max(1.0, std::abs(objective))) {
                 highest = objective;
                 stalled = 0;
@@ -376,12 +379,14 @@ Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Wat
 
 Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch) {
     Dictionary& dic = simplex.dictionary;
+    simplex.bound = -kInfinity;
     for (int attempt = 0; attempt < 4; ++attempt) {
         if (attempt >= 2) dic.reset_basis();
         const Optimisation outcome = dual_simplex(simplex, rows, cutoff, watch, attempt < 3 ? kUsual : kCareful);
         if (outcome == Optimisation::optimal) {
-            simplex.unproved = unproved(dic, rows);
-            if (is_tight(dic, rows) && simplex.unproved < kInfinity) return outcome;
+            const Proof found = proof(dic, rows, dic.dual_objective());
+            if (found.tight && is_proved(found.bound, dic.distance())) return outcome;
+            simplex.bound = std::max(simplex.bound, found.bound);
             if (!refactor(dic, rows)) dic.reset_basis();
         } else if (outcome != Optimisation::trouble) {
             return outcome;

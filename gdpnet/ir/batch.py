@@ -83,6 +83,12 @@ def as_tensor(value: Any, names: Sequence[str], what: str) -> torch.Tensor:
                 f"{what}: expected a floating-point tensor, got {value.dtype}. "
                 f"Convert it, for example with {what}.float()."
             )
+        if value.layout is not torch.strided:
+            raise InputError(
+                f"{what}: expected a dense tensor, got {value.layout}. Use {what}.to_dense()."
+            )
+        if value.is_meta:
+            raise InputError(f"{what}: expected numbers, got a tensor of the device 'meta'.")
         tensor = value
     else:
         try:
@@ -256,6 +262,7 @@ def read_arrays(
         and isinstance(x, torch.Tensor)
         and yhat.is_cpu
         and x.is_cpu
+        and yhat.layout is x.layout is torch.strided
         and yhat.dtype in _SHARED
         and x.dtype in _SHARED
         and yhat.ndim == 2

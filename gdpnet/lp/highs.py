@@ -111,8 +111,9 @@ def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
     bound = info.mip_dual_bound if integer else info.objective_function_value
     found = info.primal_solution_status == _feasible()
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
-        point = np.array(solver.getSolution().col_value, dtype=float)
-        return Solution(outcome, point, bound)
+        solution = solver.getSolution()
+        multipliers = None if integer else np.array(solution.row_dual, dtype=float)
+        return Solution(outcome, np.array(solution.col_value, dtype=float), bound, multipliers)
     if integer and outcome is Outcome.LIMIT:
         return Solution(outcome, bound=bound)
     return Solution(outcome)

@@ -57,6 +57,11 @@ class PersistentModel(ABC):
     def point(self) -> Array:
         """Values of the columns after the last run."""
 
+    @property
+    @abstractmethod
+    def multipliers(self) -> Array:
+        """Dual values of the rows after the last run."""
+
     @abstractmethod
     def basis(self) -> tuple[Array, Array]:
         """Columns in the final basis, and rows that are not, as many."""
@@ -225,6 +230,11 @@ class PersistentGurobi(PersistentModel):
     def point(self) -> Array:
         """Values of the columns after the last run."""
         return np.array(self._model.getAttr("X", self._columns))
+
+    @property
+    def multipliers(self) -> Array:
+        """Dual values of the rows after the last run."""
+        return np.array(self._model.getAttr("Pi", self._rows))
 
     def basis(self) -> tuple[Array, Array]:
         """Columns in the final basis, and rows that are not, as many."""

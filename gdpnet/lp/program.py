@@ -106,11 +106,14 @@ class Solution:
         outcome: how it ended.
         point: `n`, where one was found.
         bound: proved lower bound on the optimal value.
+        multipliers: of the rows of a linear program, as HiGHS tells them: change of the value with
+            each right side.
     """
 
     outcome: Outcome
     point: np.ndarray | None = None
     bound: float = -np.inf
+    multipliers: np.ndarray | None = None
 
 
 Solver = Callable[[LinearProgram | SparseLinearProgram, Clock], Solution]

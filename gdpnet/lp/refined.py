@@ -37,7 +37,7 @@ def refined(solver: Solver) -> Solver:
             point = np.clip(found.point + step.point / _MAGNIFIED, program.lower, program.upper)
             value = float(program.cost @ point)
             changed = abs(value - found.bound) > _SAME * max(1.0, abs(value))
-            found = replace(found, point=point, bound=value)
+            found = replace(found, point=point, bound=value, multipliers=step.multipliers)
             if not changed:
                 return found
         return found

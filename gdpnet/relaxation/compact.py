@@ -51,6 +51,7 @@ class CompactProgram(SparseProgram):
         super().__init__(data)
         m, n = len(data.rows), len(data.columns)
         self._low = np.array([c.lower for c in data.columns])
+        self._high = np.array([c.upper for c in data.columns])
         self._matrix = np.zeros((m, n))
         for i, row in enumerate(data.rows):
             if i not in self._varying:
@@ -74,6 +75,11 @@ class CompactProgram(SparseProgram):
         """The outputs `which` at points of the program, `batch x len(which)`."""
         start = parameters[:, self._first_start :]
         return np.asarray(start[:, self.which] + points[:, self.outputs])
+
+    def reach(self, start: Array) -> Array:
+        """The most that distances are, farther than any copy goes; see `SparseProgram`."""
+        at = start[self.which]
+        return np.maximum(self._high[self.which] - at, at - self._low[self.which])
 
     def pull_back(
         self, to_moving: Array, to_y: Array, parameters: Array

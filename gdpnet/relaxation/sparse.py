@@ -79,6 +79,18 @@ class SparseProgram(ABC):
             parameters: of the samples, `batch x parameters`.
         """
 
+    def start_of(self, parameters: Array) -> Array:
+        """The prediction among the parameters of a sample, `d`."""
+        return np.asarray(parameters[self._first_start :])
+
+    def reach(self, start: Array) -> Array:
+        """The most that each of `distances` is where the program has its least value, `n`.
+
+        Args:
+            start: prediction within the outputs' bounds, `d`.
+        """
+        return np.asarray(self.upper[self.distances])
+
     @abstractmethod
     def pull_back(
         self, to_moving: Array, to_y: Array, parameters: Array

@@ -404,10 +404,10 @@ class ConvexReader:
         if least is None:
             return Refusal(
                 form.products[0].shown,
-                "has coefficients that depend on inputs, and no sum of squares was found for the "
-                "quadratic terms over input_bounds",
+                "has coefficients that depend on inputs, and no sum of squares was found that the "
+                "quadratic terms are for all inputs within input_bounds",
                 "Write them as squares times coefficients that are never negative, and give the "
-                "inputs input_bounds.",
+                "inputs input_bounds, as narrow as they are.",
             )
         # Of several terms name one that is to blame.
         blamed = next((p for p in form.products if not p.is_square), form.products[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 
@@ -61,12 +62,14 @@ def _count(number: int, noun: str) -> str:
 
 
 def _sections(data: RuleData) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    yield "outputs", [("", _cut(_column(c) for c in data.columns[: data.outputs]))]
+    yield "outputs", [("", _columns(data.columns[: data.outputs]))]
     if len(data.columns) > data.outputs:
-        yield "auxiliaries", [("", _cut(_column(c) for c in data.columns[data.outputs :]))]
+        yield "auxiliaries", [("", _columns(data.columns[data.outputs :]))]
     if data.inputs:
-        pairs = zip(data.inputs, data.input_bounds, strict=True)
-        yield "inputs", [("", _cut(_interval(name, *bounds) for name, bounds in pairs))]
+        pairs = list(zip(data.inputs, data.input_bounds, strict=True))
+        open_ended = all(_is_free(*bounds) for _, bounds in pairs)
+        shown = (name if open_ended else _interval(name, *bounds) for name, bounds in pairs)
+        yield "inputs", [("", _cut(shown))]
     if data.global_rows:
         rows = (data.rows[i] for i in data.global_rows)
         entries = ((row.name, row_text(data, row)) for row in rows)
@@ -116,6 +119,13 @@ def _logic_text_of(data: RuleData, clauses: list[Clause]) -> str:
     return f"if {' and '.join(when)}: {body}" if when else body
 
 
+def _columns(columns: Sequence[Column]) -> str:
+    # Names alone, where none has bounds: beside others they would be read as sharing theirs.
+    if all(_is_free(column.lower, column.upper) for column in columns):
+        return _cut(column.name for column in columns)
+    return _cut(map(_column, columns))
+
+
 def _column(column: Column) -> str:
     if column.integer and (column.lower, column.upper) == (0.0, 1.0):
         return f"{column.name} in {{0, 1}}"
@@ -123,9 +133,13 @@ def _column(column: Column) -> str:
 
 
 def _interval(name: str, low: float, high: float) -> str:
-    if low == -float("inf") and high == float("inf"):
-        return name
+    if _is_free(low, high):
+        return f"{name} free"
     return f"{name} in [{atoms.format_number(low)}, {atoms.format_number(high)}]"
+
+
+def _is_free(low: float, high: float) -> bool:
+    return low == -math.inf and high == math.inf
 
 
 def _cut(entries: Iterable[str]) -> str:

@@ -318,8 +318,9 @@ class Reader:
                 forced.append(boolean + 1)
         if not literals:
             raise RuleError(
-                f"Disjunction '{name}' has no active disjunct, so it can never hold. Activate "
-                "one, or deactivate the Disjunction."
+                f"Disjunction '{name}' has no active disjunct whose indicator may be True, so it "
+                "can never hold. Activate one or unfix its indicator_var, or deactivate the "
+                "Disjunction."
             )
         clause = self._add_rule(
             data, Clause(name, tuple(literals), guard, conditions, xor=bool(data.xor)), positions

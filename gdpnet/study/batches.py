@@ -249,7 +249,7 @@ class Columns:
         row, column = np.argwhere(~finite)[0]
         name = self.read[column]
         cell = batch.column(batch.schema.get_field_index(name))[int(row)].as_py()
-        held = "nothing" if cell is None or cell == "" else repr(cell)
+        held = "an empty cell" if cell is None or cell == "" else repr(cell)
         return f"row {before + row + 1} has no finite number in column {name!r}, but {held}"
 
     def with_numbers(self, batch: pyarrow.RecordBatch, numbers: np.ndarray) -> pyarrow.RecordBatch:

@@ -60,7 +60,7 @@ def test_rows_that_cannot_be_used(model: Path, source: Path, tmp_path: Path) -> 
     result = run("project", model, source, tmp_path / "out.csv")
     assert result.exit_code == 0, result.output
     assert "1 SATISFIED, 1 PROJECTED, 1 ERROR" in result.stdout
-    assert "1 row is not usable: row 3 has no finite number in column 't', but nothing.\n" in (
+    assert "row is not usable: row 3 has no finite number in column 't', but an empty cell.\n" in (
         result.stdout
     )
     found = pd.read_csv(tmp_path / "out.csv")

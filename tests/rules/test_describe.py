@@ -37,7 +37,7 @@ RuleModel: 2 rules, 2 outputs, 2 inputs, 1 global constraint
   outputs
     f in [0, 1], c in [0, 1]
   inputs
-    Ta in [-10, 40], H
+    Ta in [-10, 40], H free
   always
     demand: 0.8*f + c >= 0.01*Ta + 0.1
   rules
@@ -75,7 +75,7 @@ def parametric() -> gdpnet.RuleModel:
 PARAMETRIC = """\
 RuleModel: 2 rules, 4 outputs, 2 inputs, 4 global constraints, 1 auxiliary
   outputs
-    y[0], y[1], n in [0, 4] whole, b in {0, 1}
+    y[0] free, y[1] free, n in [0, 4] whole, b in {0, 1}
   auxiliaries
     a in [0, inf]
   inputs

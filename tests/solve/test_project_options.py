@@ -485,3 +485,21 @@ def test_arrays_of_many_kinds() -> None:
     weights = torch.ones(2, requires_grad=True)
     assert gdpnet.project(rules, backwards, weights=weights).y.tolist() == p.y.tolist()
     assert "no samples" in repr(gdpnet.project(rules, torch.zeros(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(torch.Tensor.to_sparse, r"to_dense\(\)"), (lambda one: one.to("meta"), "device 'meta'")],
+    ids=["sparse", "meta"],
+)
+def test_tensors_without_an_array_are_refused(change, told: str) -> None:
+    m = pyo.ConcreteModel()
+    m.t = pyo.Param(mutable=True, initialize=1.0)
+    m.y = pyo.Var(bounds=(0, 10))
+    m.r = Disjunction(expr=[[m.y <= m.t], [m.y >= 7]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t])
+    yhat = torch.ones(2, 1)
+    with pytest.raises(gdpnet.errors.InputError, match=rf"yhat: .*{told}"):
+        gdpnet.project(rules, change(yhat), yhat)
+    with pytest.raises(gdpnet.errors.InputError, match=rf"x: .*{told}"):
+        gdpnet.project(rules, yhat, change(yhat))

@@ -35,7 +35,7 @@ def test_a_folder_is_its_files(source: Path, tmp_path: Path) -> None:
     assert done.rows == 202
     assert sum(done.statuses.values()) == 202
     assert done.statuses[gdpnet.Status.ERROR] == done.unusable == 1
-    told = "more.csv: row 2 has no finite number in column 'y[1]', but nothing"
+    told = "more.csv: row 2 has no finite number in column 'y[1]', but an empty cell"
     assert done.first_unusable.endswith(told)
     assert done.skipped == 0
     found = contents(tmp_path / "out")

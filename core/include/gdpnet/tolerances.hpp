@@ -99,7 +99,7 @@ constexpr double kRaised = 1e-13;      // by less the objective has not moved, r
 constexpr double kImplied = 1e-12;     // a bound that other rows and bounds imply within this is left out, relative
 constexpr double kDrift = 10.0;        // tolerances by which a tight row of the final basis may miss its right side
 constexpr double kLostBound = 1e-9;    // of the objective: less that is not proved is rounding, relative
-constexpr double kPriceDrift = 1e-8;   // by which its multipliers may miss a reduced cost, relative to the largest
+constexpr double kLargePrice = 1e3;    // multipliers beyond which what is proved is computed at twice the precision
 }  // namespace extended
 
 // ---- the regularised program of the DNF

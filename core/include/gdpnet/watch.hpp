@@ -57,7 +57,7 @@ public:
     void go_by_parts(bool parts) {
         by_parts_ = parts;
         spent_ = 0.0;
-        doubt_ = call_.patience * kFirstDoubt;
+        doubt_ = call_.patience * (parts ? kFirstDoubt : kDoubtAfterParts);
     }
 
     bool interrupted() const { return call_.interrupted.load(std::memory_order_relaxed); }
@@ -66,7 +66,7 @@ private:
     static constexpr long kBetween = 20000;   // operations between two looks at the clock
     static constexpr double kPatience = 0.03; // seconds between two questions
     static constexpr double kFirstDoubt = 1.0 / 16.0;  // of its patience, after which a search is first looked at
-
+    static constexpr double kDoubtAfterParts = 1.0 / 4.0;  // ... of one with an incumbent and a bound by parts
     static constexpr double kPartsWorth = 4.0;         // patience with parts, in that of a search
 
     void look() {

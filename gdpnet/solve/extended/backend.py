@@ -240,8 +240,10 @@ class RelaxedBatch:
         failed = np.flatnonzero(outcome == Outcome.FAILED)
         if len(failed):  # a simplex that lost its way: rare
             self._finished_by("highs", samples[failed])
+            proved = value[failed]  # by its last basis
             again = self._written_out("highs", samples[failed])
             y[failed], value[failed], outcome[failed] = again
+            value[failed] = np.maximum(value[failed], proved)
         return y, value, outcome
 
     def _prices(self, samples: Array) -> Array | None:

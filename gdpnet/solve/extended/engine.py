@@ -73,7 +73,7 @@ class ExtendedSolved:
     Attributes:
         y: the vertex, NaN where there is none, (B, d).
         value: weighted l1 value of the program relative to the start, inf where there is no
-            point, (B,).
+            point, of what failed a lower bound, (B,).
         outcome: 0 solved, 1 infeasible, 2 failed, (B,) int8.
         weight: weights of the products of the sample's layout, in the layout's order and 0 beyond
             their number, (B, products).

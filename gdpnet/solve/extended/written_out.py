@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from gdpnet.ir.steps import power_of_two
+from gdpnet.lp import proof
+from gdpnet.lp.clock import UNLIMITED
 from gdpnet.lp.persistent import PersistentModel
-from gdpnet.lp.program import Outcome
+from gdpnet.lp.program import Outcome, SparseLinearProgram
+from gdpnet.lp.refined import refined
 from gdpnet.lp.solvers import SOLVERS
 from gdpnet.relaxation.sparse import SparseProgram
 from gdpnet.solve.extended.written_jacobian import WrittenJacobian, WrittenVertex
@@ -93,11 +97,51 @@ class WrittenOut:
                 value[s] = point[self.program.distances] @ cost
                 if price is not None:
                     value[s] += share[s] @ price[s]
+                multipliers = model.multipliers
+                if np.abs(multipliers).max(initial=0.0) > proof.LARGE:
+                    own = None if price is None else price[s]
+                    program = self._program(moving[s], parameters[s], cost, own)
+                    value[s] = self._proved(
+                        program, multipliers, value[s], value[s] - program.cost @ point
+                    )
         with self._lock:
             self._idle.append(model)
         y = self.program.outputs_at(points, parameters)
         jacobian = WrittenJacobian(self.program, parameters, vertices) if detailed else None
         return WrittenSolved(y, value, outcome, share, jacobian)
+
+    def _program(
+        self, moving: Array, parameters: Array, cost: Array, price: Array | None
+    ) -> SparseLinearProgram:
+        """The program of a sample with its costs, and with bounds where distances have none."""
+        program, own = self.program, self.program.at(moving)
+        every, upper = np.zeros(len(own.cost)), own.upper.copy()
+        every[program.distances] = cost
+        upper[program.distances] = program.reach(program.start_of(parameters))
+        if price is not None:
+            columns = np.array(program.weights, dtype=np.int64)
+            every[columns[columns >= 0]] = price[columns >= 0]
+        return replace(own, cost=every, upper=upper)
+
+    def _proved(
+        self, program: SparseLinearProgram, multipliers: Array, value: float, more: float
+    ) -> float:
+        """The value of an optimum, or the most that is proved of it.
+
+        Args:
+            program: with its costs.
+            multipliers: of its rows.
+            value: what the solver says.
+            more: what of that is no cost of the program.
+        """
+        bound = proof.proved(program, multipliers) + more
+        if not proof.is_proved(bound, value):
+            again = refined(SOLVERS[self.solver].solve)(program, UNLIMITED)
+            if again.multipliers is not None:
+                bound = max(bound, proof.proved(program, again.multipliers) + more)
+        if proof.is_proved(bound, value):
+            return value
+        return max(bound, proof.proved(program, np.zeros_like(multipliers)) + more)
 
 
 class _InPlace:
@@ -112,7 +156,7 @@ class _InPlace:
         column = np.full(len(row), -1)
         column[inside] = program.column[program.moving[inside]]
         self._place = list(zip(row.tolist(), column.tolist(), strict=True))
-        unit = _units(program)
+        self._unit = unit = _units(program)
         self.kept = _persistent(program, unit, solver)
         self._moving_unit = unit[row]
         self._now = np.full(len(row), np.nan)
@@ -147,6 +191,11 @@ class _InPlace:
             self.kept.forget()
         outcome = self.kept.solve(presolve=not self.program.warm)
         return self.kept.point if outcome is Outcome.OPTIMAL else None, outcome
+
+    @property
+    def multipliers(self) -> Array:
+        """Of the program's rows."""
+        return self.kept.multipliers * self._unit
 
 
 def _persistent(program: SparseProgram, unit: Array, solver: str) -> PersistentModel:

@@ -79,6 +79,7 @@ struct Dictionary {
 
     // By column. Auxiliaries have their kink at -inf, with weight 0.
     Buffer<double> lower, upper, value, kink, weight;
+    Buffer<double> farthest;  // beyond which no optimum goes, whatever its upper bound
     Buffer<double> slope;  // of the cost piece on which a basic column is
     Buffer<Small> place;   // k >= 0: basic on line k; otherwise -1 - position
     Buffer<Small> lower_source, upper_source;
@@ -108,7 +109,7 @@ struct Dictionary {
     // Back to no tight rows, within the bounds there are.
     void reset_basis();
 
-    // Makes room for more columns, which rest at 0 and cost nothing.
+    // Makes room for more columns, which rest at 0 and cost nothing; how far they go is to be noted.
     void widen(Index columns);
 
     // Lets a column that rests at 0, its lower bound, cost something; columns before it may have no other.
@@ -125,6 +126,9 @@ struct Dictionary {
 
     // The weighted distance of the current point.
     double distance() const;
+
+    // What no optimum is above.
+    double most(Index j) const { return upper[j] < farthest[j] ? upper[j] : farthest[j]; }
 
     // Notes which ways the column at a position may move.
     void note_ways(Index position, Index j) {

@@ -24,7 +24,7 @@ struct Batch {
 // What was found.
 struct Output {
     Matrix<double> y;              // NaN where there is no point, (B, d)
-    Vector<double> value;          // inf where there is no point, (B,)
+    Vector<double> value;          // inf where there is no point, of what failed a lower bound, (B,)
     Vector<std::int8_t> outcome;   // of `Outcome`, (B,)
     Matrix<double> weight;         // of the products of the sample's layout, (B, products)
     // The first product of each block that y satisfies, -1 if none, kNoBlock beyond the number of blocks, (B, blocks).

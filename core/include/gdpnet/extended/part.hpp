@@ -24,7 +24,7 @@ enum class Outcome : std::int8_t { solved = 0, contradictory = 1, failed = 2 };
 
 struct Solved {
     Outcome outcome;
-    double value;    // inf where there is no point
+    double value;    // inf where there is no point, of what failed a lower bound
     Index columns;   // of the last program; 0 where none was needed
 };
 

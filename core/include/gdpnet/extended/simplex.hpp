@@ -5,6 +5,9 @@
 // pivot (Harris) and falls back to Bland's rule when the objective stalls.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "gdpnet/extended/dictionary.hpp"
 #include "gdpnet/extended/pricing.hpp"
 #include "gdpnet/tolerances.hpp"
@@ -27,7 +30,7 @@ struct Simplex {
     Dictionary dictionary;
     Pricing pricing;
     Buffer<Candidate> candidates;
-    double unproved = 0.0;  // of the last optimum
+    double bound = -kInfinity;  // the highest that was proved of the last program
 
     Simplex(Index columns, Index rows, Index entries)
         : dictionary(columns, rows), pricing(columns, rows, entries), candidates(columns + 1) {}
@@ -47,16 +50,25 @@ enum class Optimisation { optimal, infeasible, cut_off, trouble };
 // contradiction lies within rounding, the row's tolerance or the column's bound gives way.
 Optimisation dual_simplex(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch, const Care& care = kUsual);
 
-// The dual simplex, again where its basis does not give what its rows ask for; at last with care.
+// The dual simplex, again where its basis does not give what its rows ask for, or where they do not prove its value;
+// at last with care.
 Optimisation settle(Simplex& simplex, SparseRows& rows, double cutoff, Watch& watch);
 
 // Rebuilds tableau, values and reduced costs from the tight rows alone. False if singular.
 bool refactor(Dictionary& dictionary, const SparseRows& rows);
 
-// Whether the tight rows hold with equality; how much of the objective the multipliers leave unproved, infinite where
-// multipliers and reduced costs do not belong together.
-bool is_tight(const Dictionary& dictionary, const SparseRows& rows);
-double unproved(const Dictionary& dictionary, const SparseRows& rows);
+// What the rows themselves say of a basis: a lower bound that they prove with its multipliers, and whether those that
+// are tight hold with equality.
+struct Proof {
+    double bound;
+    bool tight;
+};
+Proof proof(const Dictionary& dictionary, const SparseRows& rows, double objective);
+
+// Whether a value is no more than what a bound proves.
+inline bool is_proved(double bound, double value) {
+    return bound >= value - kLostBound * std::max(1.0, std::abs(value));
+}
 
 // Whether rows and bounds contradict each other, as the line `alpha` of what cannot leave says: beyond tolerances.
 bool is_contradictory(const Dictionary& dictionary, const SparseRows& rows, Small leaving, double target,
