@@ -214,10 +214,10 @@ sys.meta_path.insert(0, Missing())
 import torch, gdpnet
 
 folder = sys.argv[1]
-x, y, gradients = torch.load(folder + "/expected.pt")
+x, y, few, gradients = torch.load(folder + "/expected.pt")
 model = torch.export.load(folder + "/model.pt2").module()
 assert torch.equal(model(x), y)
-assert torch.equal(model(x[:3]), y[:3])
+assert torch.equal(model(x[:3]), few)
 model(x).square().sum().backward()
 for p, g in zip(model.parameters(), gradients, strict=True):
     torch.testing.assert_close(p.grad, g)
@@ -229,7 +229,9 @@ def test_a_program_that_was_saved_runs_without_pyomo(cooling, x, tmp_path) -> No
     model = network(cooling)
     program = torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
     torch.export.save(program, tmp_path / "model.pt2")
-    torch.save((x, model(x).detach(), gradients(model, x)), tmp_path / "expected.pt")
+    # A network's products of few samples are added up in another order on some CPUs.
+    expected = model(x).detach(), model(x[:3]).detach(), gradients(model, x)
+    torch.save((x, *expected), tmp_path / "expected.pt")
     subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
 
 
