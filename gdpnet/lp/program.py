@@ -93,6 +93,11 @@ class SparseLinearProgram:
     integer: np.ndarray | None = None
     guess: np.ndarray | None = None
 
+    @property
+    def row(self) -> np.ndarray:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.row_lower)), np.diff(self.start))
+
     def sparse(self) -> SparseLinearProgram:
         """It is."""
         return self

@@ -44,7 +44,7 @@ def proved(program: SparseLinearProgram, multipliers: Array) -> float:
     side = np.where(multipliers > 0.0, program.row_lower, program.row_upper)
     used = np.where(np.isfinite(side), multipliers, 0.0)  # of a sign that its row cannot have
     side = np.where(used != 0.0, side, 0.0)
-    product, lost = _product(-used[_owners(program)], program.value)
+    product, lost = _product(-used[program.row], program.value)
     order = np.argsort(program.column, kind="stable")
     ends = np.searchsorted(program.column[order], np.arange(len(program.cost) + 1))
     rate = program.cost.copy()
@@ -63,7 +63,7 @@ def proved(program: SparseLinearProgram, multipliers: Array) -> float:
 def implied(program: SparseLinearProgram) -> tuple[Array, Array]:
     """Bounds of the columns, where there are none those that rows and other bounds imply."""
     lower, upper = program.lower.copy(), program.upper.copy()
-    owner, column, a = _owners(program), program.column, program.value
+    owner, column, a = program.row, program.column, program.value
     rows = len(program.row_lower)
     for _ in range(_SWEEPS):
         missing = ~(np.isfinite(lower) & np.isfinite(upper))
@@ -100,11 +100,6 @@ def implied(program: SparseLinearProgram) -> tuple[Array, Array]:
 
 def _finite(bound: Array, column: Array) -> Array:
     return np.where(np.isfinite(bound), bound, 0.0)[column]
-
-
-def _owners(program: SparseLinearProgram) -> Array:
-    """The row of each entry."""
-    return np.repeat(np.arange(len(program.row_lower)), np.diff(program.start))
 
 
 def _product(x: Array, y: Array) -> tuple[Array, Array]:

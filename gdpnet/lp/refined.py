@@ -47,9 +47,8 @@ def refined(solver: Solver) -> Solver:
 
 def _around(program: SparseLinearProgram, point: np.ndarray) -> SparseLinearProgram:
     """The program in magnified moves away from a point."""
-    owner = np.repeat(np.arange(len(program.row_lower)), np.diff(program.start))
     terms = program.value * point[program.column]
-    at = np.bincount(owner, terms, len(program.row_lower))
+    at = np.bincount(program.row, terms, len(program.row_lower))
     return replace(
         program,
         row_lower=_MAGNIFIED * (program.row_lower - at),

@@ -18,7 +18,7 @@ from gdpnet.solve.base import Array
 from gdpnet.solve.existence import State
 from gdpnet.solve.milp import cuts
 from gdpnet.solve.milp.sample import RulesAtSample
-from gdpnet.solve.witness import over_all_columns
+from gdpnet.solve.witness import filled, over_all_columns
 
 
 def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: float) -> Array:
@@ -33,10 +33,7 @@ def complete(rules: Rules, batch: Batch, known: Array, assignment: Array, tol: f
     """
     d, columns = rules.data.outputs, rules.data.columns
     y = batch.y.detach().numpy()
-    rest = [min(max(0.0, column.lower), column.upper) for column in columns]
-    z = np.tile(rest, (len(y), 1))
-    z = np.where(np.isfinite(known), known, z)
-    z[:, :d] = y
+    z = filled(rules, known, y)
     if d == len(columns):
         return z
     everything = over_all_columns(rules)

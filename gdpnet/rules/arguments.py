@@ -50,7 +50,7 @@ def read_input_bounds(given: Any, params: Sequence[ParamData]) -> tuple[tuple[fl
                         f"input_bounds: '{name}' is not among the inputs "
                         f"({', '.join(names) or 'there are none'})."
                     )
-                bounds[names[name]] = _interval(pair, name)
+                bounds[names[name]] = range_of(pair, name)
         return tuple(bounds)
     pairs = list(given)
     if len(pairs) != len(bounds):
@@ -59,7 +59,7 @@ def read_input_bounds(given: Any, params: Sequence[ParamData]) -> tuple[tuple[fl
             f"input_bounds: expected {len(bounds)} pairs (low, high), one for each input "
             f"({listed}), got {len(pairs)} entries."
         )
-    return tuple(_interval(pair, param.name) for pair, param in zip(pairs, params, strict=True))
+    return tuple(range_of(pair, param.name) for pair, param in zip(pairs, params, strict=True))
 
 
 def _expand(
@@ -131,7 +131,8 @@ def _hint(item: Any, what: str) -> str:
     return ""
 
 
-def _interval(pair: Any, name: str) -> tuple[float, float]:
+def range_of(pair: Any, name: str) -> tuple[float, float]:
+    """The two ends that `input_bounds` has for a Param."""
     try:
         low, high = (float(end) for end in pair)
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.lp.program import Outcome
 from gdpnet.solve.milp import cuts, disjunctive
 from gdpnet.solve.milp.sample import RulesAtSample
-from gdpnet.solve.witness import columns_at, least_residual, over_all_columns
+from gdpnet.solve.witness import auxiliary_rows, columns_at, least_residual, over_all_columns
 from gdpnet.threads import in_threads
 
 _ALL = slice(None)
@@ -265,12 +265,10 @@ def _is_tied(rules: Rules, clause: Clause) -> bool:
     return clause.logic or guard_tied or tied
 
 
-def _apart(state: State) -> tuple[torch.Tensor, list[int], set[int]]:
+def _apart(state: State) -> tuple[torch.Tensor, list[int], frozenset[int]]:
     """Global violation of what has no auxiliaries; global rows that have some; all rows that do."""
     data = state.rules.data
-    auxiliary = {
-        i for i in range(len(data.rows)) if any(c >= data.outputs for c in data.columns_in(i))
-    }
+    auxiliary = auxiliary_rows(state.rules)
     fixed = torch.tensor([i not in auxiliary for i in range(len(data.rows))], dtype=torch.bool)
     plain = torch.where(fixed.to(state.residual.device), state.residual, 0.0)
     globally = state.rules.satisfaction.of_globals(plain, state.outputs)

@@ -44,12 +44,32 @@ def columns_at(rules: Rules, batch: Batch) -> Batch | None:
     x, y = batch.x.detach().cpu().numpy(), batch.y.detach().cpu().numpy()
     settings = Settings(np.ones(y.shape[1]))
     request = Request(rules, x, y, np.zeros(len(y), dtype=bool), settings)
-    z = Exact(node_limit=_NODES).search(request).solved.z
-    columns = rules.data.columns
-    rest = np.array([min(max(0.0, column.lower), column.upper) for column in columns])
-    z = np.where(np.isfinite(z), z, rest)
+    return Batch.of_arrays(x, filled(rules, Exact(node_limit=_NODES).search(request).solved.z, y))
+
+
+def filled(rules: Rules, known: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """All columns: the outputs, and beside them what is known, or else what is nearest to 0.
+
+    Args:
+        rules: the rules.
+        known: columns that a solver found, `batch x n`, NaN where it found none.
+        y: outputs, `batch x d`.
+    """
+    rest = [min(max(0.0, column.lower), column.upper) for column in rules.data.columns]
+    z = np.where(np.isfinite(known), known, rest)
     z[:, : y.shape[1]] = y
-    return Batch.of_arrays(x, z)
+    return z
+
+
+def auxiliary_rows(rules: Rules) -> frozenset[int]:
+    """The rows that have an auxiliary."""
+    return rules.cache[_auxiliary_rows]
+
+
+def _auxiliary_rows(rules: Rules) -> frozenset[int]:
+    data = rules.data
+    rows = range(len(data.rows))
+    return frozenset(i for i in rows if any(c >= data.outputs for c in data.columns_in(i)))
 
 
 def least_residual(
@@ -92,7 +112,8 @@ def least_residual(
     apart = (excess + low).clamp(min=0.0)
     apart = torch.where(rows.equality, torch.maximum(apart, -(excess + high)), apart)
     found = apart / scale
-    floating = [any(c >= d for c in data.columns_in(i)) for i in range(len(data.rows))]
+    own_rows = auxiliary_rows(rules)
+    floating = [i in own_rows for i in range(len(data.rows))]
     bent = [bool(row.curves) for row in data.rows]
     auxiliary, curved = (torch.tensor(each, device=y.device) for each in (floating, bent))
     return torch.where(auxiliary, torch.where(curved, 0.0, found), residual)

@@ -141,6 +141,20 @@ def exact_bad_scales(yhat: list[Decimal], weights: list[float], eps: float) -> l
     ]
 
 
+def by_differences(exact, at, weights, along) -> list[float]:
+    """The gradient of `along y` in the prediction, in decimal numbers."""
+    step, found = Decimal("1e-20"), []
+    with localcontext() as context:
+        context.prec = DIGITS
+        for j in range(2):
+            ends = [[Decimal(v) + (sign * step if i == j else 0) for i, v in enumerate(at)]
+                    for sign in (1, -1)]  # fmt: skip
+            above, below = (exact(end, weights, 1e-2) for end in ends)
+            slope = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]
+            found.append(float(dot(slope, [Decimal(v) for v in along])))
+    return found
+
+
 # The first is that of the bank; beyond 1e5 both disjuncts have weight, since eps is beside 1e10.
 @pytest.mark.parametrize(
     "at",
@@ -148,16 +162,8 @@ def exact_bad_scales(yhat: list[Decimal], weights: list[float], eps: float) -> l
 )
 def test_numbers_of_very_different_size(at) -> None:
     rules = next(p for p in PROBLEMS if p.name == "bad_scales").rules()
-    weights, along, step = [1.2, 0.85], [1.0, 0.5], Decimal("1e-20")
-    expected = []
-    with localcontext() as context:
-        context.prec = DIGITS
-        for j in range(2):
-            ends = [[Decimal(v) + (sign * step if i == j else 0) for i, v in enumerate(at)]
-                    for sign in (1, -1)]  # fmt: skip
-            above, below = (exact_bad_scales(end, weights, 1e-2) for end in ends)
-            slope = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]
-            expected.append(float(dot(slope, [Decimal(v) for v in along])))
+    weights, along = [1.2, 0.85], [1.0, 0.5]
+    expected = by_differences(exact_bad_scales, at, weights, along)
     for relaxation in ("cnf", "dnf"):
         program = gdpnet.convexify(rules, relaxation=relaxation, weights=weights)
         twin = ProgramLayer(program, inputs=[program.gdpnet_yhat], outputs=[program.gdpnet_y])
@@ -194,16 +200,10 @@ def exact_bad_scales_in_l2(yhat: list[Decimal], weights: list[float], eps: float
 )  # fmt: skip
 def test_numbers_of_very_different_size_in_l2(at) -> None:
     rules = next(p for p in PROBLEMS if p.name == "bad_scales").rules()
-    weights, along, step = [1.2, 0.85], [1.0, 0.5], Decimal("1e-20")
-    expected = []
+    weights, along = [1.2, 0.85], [1.0, 0.5]
+    expected = by_differences(exact_bad_scales_in_l2, at, weights, along)
     with localcontext() as context:
         context.prec = DIGITS
-        for j in range(2):
-            ends = [[Decimal(v) + (sign * step if i == j else 0) for i, v in enumerate(at)]
-                    for sign in (1, -1)]  # fmt: skip
-            above, below = (exact_bad_scales_in_l2(end, weights, 1e-2) for end in ends)
-            slope = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]
-            expected.append(float(dot(slope, [Decimal(v) for v in along])))
         nearest = exact_bad_scales_in_l2([Decimal(v) for v in at], weights, 1e-60)
     program = gdpnet.convexify(rules, relaxation="cnf", weights=weights, norm="l2")
     twin = ProgramLayer(program, inputs=[program.gdpnet_yhat], outputs=[program.gdpnet_y])

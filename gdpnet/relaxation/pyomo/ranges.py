@@ -9,6 +9,7 @@ import pyomo.environ as pyo
 
 from gdpnet.errors import RuleError
 from gdpnet.ir.intervals import Interval
+from gdpnet.rules.arguments import range_of
 
 
 def param_ranges(given: Any, instance: Any) -> dict[int, Interval]:
@@ -27,15 +28,8 @@ def param_ranges(given: Any, instance: Any) -> dict[int, Interval]:
         component = instance.find_component(key) if isinstance(key, str) else key
         if getattr(component, "ctype", None) is not pyo.Param:
             raise RuleError(f"input_bounds: '{key}' is no mutable Param of the model.")
-        try:
-            low, high = (float(end) for end in pair)
-        except (TypeError, ValueError):
-            raise RuleError(
-                f"input_bounds: expected a pair (low, high) for '{key}', got {pair!r}."
-            ) from None
-        if not low <= high:
-            raise RuleError(f"input_bounds: the range of '{key}' is empty: {low:g} to {high:g}.")
+        ends = range_of(pair, str(key))
         indexed = component.is_indexed()
         members = [component[i] for i in component.index_set()] if indexed else [component]
-        ranges.update((id(member), (low, high)) for member in members)
+        ranges.update((id(member), ends) for member in members)
     return ranges

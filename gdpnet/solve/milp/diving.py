@@ -80,14 +80,12 @@ class _Search:
         self._program, self._choice = program, choice
         self.model = PersistentHighs(replace(program, integer=None, guess=None), LINEAR)
         self._whole = np.flatnonzero(np.asarray(program.integer))
-        self._row = np.repeat(np.arange(len(program.row_lower)), np.diff(program.start))
+        self._row = program.row
         self._lower, self._upper = program.lower.copy(), program.upper.copy()
         count = len(program.cost)
         self._fixed = np.zeros(count, dtype=bool)
-        self._other = np.zeros(
-            count
-        )  # the value that a fixed column takes where it has to give way
-        self._since = np.zeros(count)  # when it was fixed
+        # The value that a fixed column takes where it has to give way, and when it was fixed.
+        self._other, self._since = np.zeros(count), np.zeros(count)
         self._gave_way = np.zeros(count, dtype=np.int64)
         self._steps, self._open = 0, 0
 
