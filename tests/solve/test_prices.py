@@ -102,6 +102,26 @@ def test_of_disjuncts_that_hold_the_cheapest_is_chosen(norm: str) -> None:
     assert p.y[:, 0].tolist() == [4.0, 6.0, 8.5]
 
 
+@NORMS
+def test_what_logic_asks_for_is_not_paid_for_beside_a_broken_rule(norm: str) -> None:
+    # Breaking the gap costs 2 and is looked at first; the second disjunct has to be true all the same.
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 10))
+    m.z = pyo.Var(bounds=(0, 10))
+    m.d = Disjunct([0, 1])
+    m.d[0].c = pyo.Constraint(expr=m.y <= 3)
+    m.d[1].c = pyo.Constraint(expr=m.y >= 7)
+    m.gap = Disjunction(expr=[m.d[0], m.d[1]], xor=False)
+    m.other = Disjunction(expr=[m.z >= 8, m.z <= 4])
+    far = m.other.disjuncts[0].indicator_var
+    m.either = pyo.LogicalConstraint(expr=m.d[1].indicator_var.lor(far))
+    rules = gdpnet.RuleModel(m, outputs=[m.y, m.z], prices={m.gap: 2.0, m.d[1]: 3.5})
+    p = gdpnet.project(rules, [[6.5, 1.0]], norm=norm)
+    assert p.y.tolist() == [[7.0, 1.0]]
+    assert p.broken.tolist() == [[False, False]]
+    assert p.value.tolist() == [3.5 + (0.5 if norm == "l1" else 0.25)]
+
+
 def test_ties_go_to_the_first_in_the_model() -> None:
     # Moving costs 1, as breaking does: the rule is held.
     for norm in ("l1", "l2"):

@@ -172,7 +172,7 @@ public:
         if (logic.tied[k]) return choose(node, -literal);
         if (state[k] != 0) return state[k] == -1;
         decide(k, -1);
-        if (prices.any && prices.of(k) > prices.of(boolean_of(instead))) return true;
+        if (prices.any && !covered(k, boolean_of(instead))) return true;
         if (logic.guarded_start[k + 1] > logic.guarded_start[k]) return true;
         const Index first = logic.true_start[k];
         const Index count = logic.true_start[k + 1] - first;
@@ -297,6 +297,12 @@ public:
     }
 
 private:
+    // Whether a point at which disjunct k holds costs under it, where it has been looked for, no more than `instead`.
+    bool covered(Index k, Index instead) const {
+        if (prices.of(k) > prices.of(instead)) return false;
+        return prices.of(k) == 0.0 || !logic.tied[instead];
+    }
+
     // Whether the closed negation of a row is a row.
     bool has_negation(Index i) const { return !rows.equality[i] && !(curved_ && rows.curved(i)); }
 

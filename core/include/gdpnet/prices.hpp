@@ -9,7 +9,8 @@
 // - it needs no decision where a disjunct holds that costs no more than that, for then the bound is what it costs;
 // - of literals that were explored the row's negation is enforced only in siblings that cost at least as much: a point
 //   below such a sibling that satisfies the row too would cost no more under the explored literal, and has been covered
-//   there. Below a cheaper sibling that is not so; there the literal is merely not chosen.
+//   there. Below a cheaper sibling that is not so, nor below one that logic speaks of, for it may have to be true all the
+//   same, and then both are paid; there the literal is merely not chosen.
 #pragma once
 
 #include <algorithm>
