@@ -104,7 +104,7 @@ def test_of_disjuncts_that_hold_the_cheapest_is_chosen(norm: str) -> None:
 
 @NORMS
 def test_what_logic_asks_for_is_not_paid_for_beside_a_broken_rule(norm: str) -> None:
-    # Breaking the gap costs 2 and is looked at first; the second disjunct has to be true all the same.
+    # Breaking the gap costs 2 and is looked at first; d[1] has to be true all the same.
     m = pyo.ConcreteModel()
     m.y = pyo.Var(bounds=(0, 10))
     m.z = pyo.Var(bounds=(0, 10))
