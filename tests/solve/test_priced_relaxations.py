@@ -14,7 +14,11 @@ from gdpnet import Status
 from gdpnet.errors import GdpnetError
 from gdpnet.solve.extended.cheapest import cheapest
 from gdpnet.testing import PROBLEMS, Problem, random_predictions, random_rules, with_random_prices
+from gdpnet.testing.problems import reference
 from tests.solve.priced_oracle import disagreements, least_l1, least_l2, random_model
+
+# Problems whose DNF takes Clarabel seconds a sample.
+LARGE = {c["id"] for c in reference.CASES if c["dnf_terms"] > 100}
 
 
 def values(rules: Any, yhat: Any, x: Any, **options: Any) -> list[gdpnet.Projection] | None:
@@ -50,7 +54,8 @@ def assert_ordered(found: list[Any], exact: np.ndarray, told: Any, tol: float) -
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 def test_the_bank(problem: Problem, norm: str) -> None:
     rules = with_random_prices(problem.rules(), np.random.default_rng(len(problem.name)))
-    yhat, x = problem.yhat[:12], None if problem.x is None else problem.x[:12]
+    most = 2 if norm == "l2" and problem.name in LARGE else 12
+    yhat, x = problem.yhat[:most], None if problem.x is None else problem.x[:most]
     solver = "extended" if norm == "l1" else "clarabel"
     found = values(rules, yhat, x, norm=norm, solver=solver)
     if found is None:
