@@ -56,7 +56,8 @@ private:
 
 bool project(EuclideanSearch& self, const Bools& active, const Coefficients& varying, const Numbers& bound,
              const Numbers& yhat, const Weights& weights, const Numbers& price, double price_unit, Index node_limit,
-             double tolerance, double lost, double time_limit, Index threads, bool chosen, nb::handle out, const SetsOfBatch* leaving) {
+             double tolerance, double lost, double time_limit, Index threads, bool chosen, nb::handle out, double patience,
+             const SetsOfBatch* leaving) {
     Batch batch = priced_batch_of(self.component(), batch_of(self.component(), active, varying, bound, yhat, weights),
                                   price, price_unit);
     leave(batch, leaving);
@@ -64,7 +65,7 @@ bool project(EuclideanSearch& self, const Bools& active, const Coefficients& var
     const Answers answers = arrays.views(self.component(), batch.size());
     interruptible(time_limit, [&](Call& call) {
         self.project(batch, {node_limit, tolerance, lost}, answers, {threads, chosen}, call);
-    });
+    }, patience);
     return all_proved(answers);
 }
 
@@ -112,7 +113,8 @@ void bind_quadratic(nb::module_& module) {
         .def(nb::init<Component>(), nb::arg("component"))
         .def("project", &project, nb::arg("active"), nb::arg("varying"), nb::arg("bound"), nb::arg("yhat"),
              nb::arg("weights"), nb::arg("price"), nb::arg("price_unit"), nb::arg("node_limit"), nb::arg("tolerance"), nb::arg("lost"), nb::arg("time_limit"),
-             nb::arg("threads"), nb::arg("chosen"), nb::arg("out"), nb::arg("leaving").none() = nb::none(),
+             nb::arg("threads"), nb::arg("chosen"), nb::arg("out"), nb::arg("patience") = kNoLimit,
+             nb::arg("leaving").none() = nb::none(),
              "Projects a batch: writes the arrays of an `Output`, distances and bounds squared.");
     module.def("vjp_face", &vjp_face, nb::arg("component"), nb::arg("kinks"), nb::arg("varying"), nb::arg("bound"),
                nb::arg("yhat"), nb::arg("weights"), nb::arg("assignment"), nb::arg("z"), nb::arg("gradient"),

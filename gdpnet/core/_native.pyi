@@ -187,7 +187,7 @@ class EuclideanSearch:
 
     def __deepcopy__(self, memo: object) -> object: ...
 
-    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, leaving: Sets | None = ...) -> bool:
+    def project(self, active: numpy.typing.NDArray, varying: numpy.typing.NDArray, bound: numpy.typing.NDArray, yhat: numpy.typing.NDArray, weights: numpy.typing.NDArray, price: numpy.typing.NDArray, price_unit: float, node_limit: int, tolerance: float, lost: float, time_limit: float, threads: int, chosen: bool, out: object, patience: float = ..., leaving: Sets | None = ...) -> bool:
         """
         Projects a batch: writes the arrays of an `Output`, distances and bounds squared.
         """

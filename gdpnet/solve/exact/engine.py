@@ -414,7 +414,7 @@ class ExactEngine:
         )
         unproved = None
         if options.norm == "l2":
-            proved = self._euclidean_of(index).project(*how, leaving)
+            proved = self._euclidean_of(index).project(*how, options.patience, leaving)
         else:
             proved = self.searches[index].project(
                 *how, detail, options.patience, leaving, fine=options.fine
