@@ -30,12 +30,20 @@ def unavailable() -> str | None:
 
 def solve(program: LinearProgram | SparseLinearProgram, clock: Clock = UNLIMITED) -> Solution:
     """Solve a program; simplex, so that the answer is a vertex."""
-    program = program.sparse()
-    answer = _run(program, clock, presolve="choose")
+    return _solve(program.sparse(), clock, options.INTEGER)
+
+
+def prove(program: SparseLinearProgram, clock: Clock = UNLIMITED) -> Solution:
+    """Solve a mixed-integer program whose guess is good: bounds matter more than points."""
+    return _solve(program, clock, options.INTEGER_KNOWN)
+
+
+def _solve(program: SparseLinearProgram, clock: Clock, chosen: options.Options) -> Solution:
+    answer = _run(program, clock, chosen, presolve="choose")
     if answer.outcome in (Outcome.FAILED, Outcome.INFEASIBLE):
         # Presolve decides infeasibility with tolerances of its own, and may not tell it from
         # unboundedness; without it HiGHS gives a definite answer.
-        answer = _run(program, clock, presolve="off")
+        answer = _run(program, clock, chosen, presolve="off")
     return answer
 
 
@@ -89,11 +97,13 @@ def new_solver(
     return solver
 
 
-def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
+def _run(
+    program: SparseLinearProgram, clock: Clock, chosen: options.Options, presolve: str
+) -> Solution:
     if clock.over:
         return Solution(Outcome.LIMIT)
     integer = program.integer is not None and bool(program.integer.any())
-    solver = new_solver(options.INTEGER if integer else options.LINEAR, presolve, clock.left)
+    solver = new_solver(chosen if integer else options.LINEAR, presolve, clock.left)
     if integer and clock.nodes is not None:
         solver.setOptionValue("mip_max_nodes", clock.nodes)
     solver.passModel(model_of(program))
@@ -110,12 +120,15 @@ def _run(program: SparseLinearProgram, clock: Clock, presolve: str) -> Solution:
     info = solver.getInfo()
     bound = info.mip_dual_bound if integer else info.objective_function_value
     found = info.primal_solution_status == _feasible()
+    nodes = max(0, int(info.mip_node_count)) if integer else 0
     if outcome is Outcome.OPTIMAL or (outcome is Outcome.LIMIT and found):
         solution = solver.getSolution()
         multipliers = None if integer else np.array(solution.row_dual, dtype=float)
-        return Solution(outcome, np.array(solution.col_value, dtype=float), bound, multipliers)
+        return Solution(
+            outcome, np.array(solution.col_value, dtype=float), bound, multipliers, nodes
+        )
     if integer and outcome is Outcome.LIMIT:
-        return Solution(outcome, bound=bound)
+        return Solution(outcome, bound=bound, nodes=nodes)
     return Solution(outcome)
 
 

@@ -5,6 +5,7 @@
 | `LINEAR` | linear programs: a vertex, at the smallest tolerances HiGHS accepts |
 | `PERSISTENT` | a relaxation whose entries change from sample to sample |
 | `INTEGER` | mixed-integer programs |
+| `INTEGER_KNOWN` | the same, where a good point is known and what is missing is the proof |
 | `FEASIBILITY` | whether rows are empty: HiGHS' own tolerances, so that what nearly fits is kept |
 | `GUROBI` | every program in Gurobi |
 | `GUROBI_PERSISTENT`, `GUROBI_INTEGER` | the same purposes there |
@@ -33,6 +34,14 @@ INTEGER = LINEAR | {
     "mip_feasibility_tolerance": 1e-9,
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
+}
+# Sub-programs that look for points took most of the time, and starting over most of the rest.
+INTEGER_KNOWN = INTEGER | {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_allow_restart": False,
 }
 
 GUROBI: Options = {

@@ -113,12 +113,14 @@ class Solution:
         bound: proved lower bound on the optimal value.
         multipliers: of the rows of a linear program, as HiGHS tells them: change of the value with
             each right side.
+        nodes: of a mixed-integer program, where the solver counts them.
     """
 
     outcome: Outcome
     point: np.ndarray | None = None
     bound: float = -np.inf
     multipliers: np.ndarray | None = None
+    nodes: int = 0
 
 
 Solver = Callable[[LinearProgram | SparseLinearProgram, Clock], Solution]

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 import gdpnet
@@ -87,7 +88,14 @@ def test_shares_are_even(easy: gdpnet.RuleModel) -> None:
     request = Request(easy, x, yhat, np.zeros(100, bool), settings, clock=Clock(10.0))
     # Half of it for the search, by two at a time.
     assert Exact().options(request).time_limit == pytest.approx(0.1, rel=0.05)
-    alone = request._replace(settings=settings._replace(norm="l2"))
+    euclidean = request._replace(settings=settings._replace(norm="l2"))
+    assert Exact().options(euclidean).time_limit == pytest.approx(0.1, rel=0.05)
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(bounds=(0, 1))
+    m.round = pyo.Constraint(expr=m.y**2 <= 0.5)
+    curved = gdpnet.RuleModel(m, outputs=[m.y])  # which nobody takes over
+    own = settings._replace(weights=np.ones(1))
+    alone = request._replace(rules=curved, x=x[:, :0], yhat=yhat[:, :1], settings=own)
     assert Exact().options(alone).time_limit == pytest.approx(0.2, rel=0.05)
     tight = request._replace(settings=settings._replace(time_limit=0.002))
     assert Exact().options(tight).time_limit == pytest.approx(0.001)

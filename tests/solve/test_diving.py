@@ -13,7 +13,7 @@ from gdpnet import Status
 from gdpnet.lp import highs
 from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import Outcome, SparseLinearProgram
-from gdpnet.solve.milp import backend
+from gdpnet.solve.milp import l1
 from gdpnet.solve.milp.diving import dive
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.milp.started import dived
@@ -108,8 +108,8 @@ def test_a_dive_keeps_to_its_clock() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_coupled_rules_have_an_answer_before_anything_is_searched(monkeypatch, seed: int) -> None:
     rules, yhat = coupled(200, seed)
-    nothing = backend.DisjunctiveAnswer(Outcome.LIMIT)
-    monkeypatch.setattr(backend.disjunctive, "solve", lambda *_: nothing)
+    nothing = l1.DisjunctiveAnswer(Outcome.LIMIT)
+    monkeypatch.setattr(l1.disjunctive, "solve", lambda *_: nothing)
     p = gdpnet.project(rules, yhat, solver="milp")
     assert Status(int(p.status[0])) is Status.LIMIT
     assert bool(rules.satisfied(p.y, tol=1e-8).all())

@@ -289,14 +289,9 @@ def test_contradictions_and_limits_are_said() -> None:
         model.rules, model.yhat, model.x, norm="l2", solver=Exact(node_limit=3)
     )
     free = gdpnet.project(model.rules, model.yhat, model.x, norm="l2")
-    allowed = [Status.LIMIT, Status.UNSOLVED]
-    cut = torch.tensor([s in allowed for s in limited.status.tolist()])
-    assert cut.any()
-    found = limited.status == Status.LIMIT
-    x = None if model.x is None else model.x[found]
-    assert model.rules.satisfied(limited.y[found], x).all()
-    assert (limited.value <= free.value + 1e-9)[cut].all()
-    assert (limited.distance >= free.distance - 1e-9)[cut].all()
+    assert limited.answer.finished_by("milp").any()  # what the search left open
+    assert limited.status.tolist() == free.status.tolist()
+    assert torch.allclose(limited.distance, free.distance, rtol=1e-8, atol=1e-8)
 
 
 def test_large_predictions_keep_the_digits_of_the_answer() -> None:

@@ -242,9 +242,9 @@ def test_a_time_limit_is_kept_and_said() -> None:
     generous = gdpnet.project(rules, yhat, norm="l2", time_limit=60.0)
     assert torch.equal(generous.y, free.y)
     limited = gdpnet.project(rules, yhat, norm="l2", solver=Exact(node_limit=1))
-    late_ones = (limited.status == Status.LIMIT) | (limited.status == Status.UNSOLVED)
-    assert late_ones.any()
-    assert (limited.value <= free.value + 1e-9).all()
+    assert limited.answer.finished_by("milp").any()  # what the search left open
+    assert limited.status.tolist() == free.status.tolist()
+    assert torch.allclose(limited.value, free.value, rtol=1e-8, atol=1e-8)
 
 
 # ---- what rows cost -------------------------------------------------------------------------

@@ -26,7 +26,8 @@ from gdpnet.solve.exact.options import (
     SearchOptions,
     patience_of,
 )
-from gdpnet.solve.milp.backend import MILP, MILP_NODES, Incumbent, Limits, finish, literals_of
+from gdpnet.solve.milp.backend import MILP, MILP_NODES, Limits, finish
+from gdpnet.solve.milp.found import Incumbent, literals_of
 from gdpnet.solve.milp.jacobian import ActiveJacobian
 from gdpnet.solve.status import Status
 from gdpnet.threads import FEW, workers_of
@@ -75,11 +76,12 @@ class Exact(Backend):
             norm="l2" there is nothing to choose: inside a disjunct the nearest point is unique,
             and of equally near disjuncts the first in the order of the model is taken.
         node_limit: nodes of the search for a sample; what is not finished by then goes to MILP
-            (`info.solver` tells), with norm="l2" or convex rows it is LIMIT or UNSOLVED. Where not
-            given, the search hands over once it does not keep pace with its work (counted, not by
-            the clock: `docs/coupled.md`); with norm="l2", convex rows or a tie it has 100,000.
-        milp_nodes: nodes of the mixed-integer program that takes over; then the best found is
-            LIMIT, and a `WorkLimitWarning` tells once. With a `time_limit` there is no other.
+            (`info.solver` tells), with convex rows it is LIMIT or UNSOLVED. Where not given, the
+            search hands over once it does not keep pace with its work (counted, not by the clock:
+            `docs/coupled.md`); with convex rows or a tie it has 100,000.
+        milp_nodes: nodes of the mixed-integer program that takes over, with norm="l2" of all of
+            them together; then the best found is LIMIT, and a `WorkLimitWarning` tells once. With
+            a `time_limit` there is no other.
 
     Example:
         >>> import gdpnet
@@ -156,7 +158,7 @@ class Exact(Backend):
             self.tie,
             norm=settings.norm,
             price_unit=settings.price_unit,
-            patience=patience_of(columns) if hands_over else inf,
+            patience=patience_of(columns, settings.norm) if hands_over else inf,
         )
 
     def _shared(self, request: Request) -> SearchOptions:
@@ -174,7 +176,7 @@ class Exact(Backend):
         Args:
             request: the batch.
         """
-        if not self._hands_over(_alone(request)):
+        if not self._hands_over(_alone(request)) or request.settings.norm != "l1":
             return True
         return request.rules.cache[_widest] <= MOST_COLUMNS
 
@@ -244,14 +246,14 @@ class Exact(Backend):
         conflict[close] = False
         rest[close] = True
         linearisation.unfinished = forgiven | rest
-        if _alone(request):
-            if settings.nearest and conflict.any():
-                from gdpnet.solve.exact.breaking import break_rules
-
-                break_rules(request, answer, np.flatnonzero(conflict), search)
+        alone, euclidean = _alone(request), settings.norm != "l1"
+        if settings.nearest and (alone or euclidean):
+            self._break(request, answer, conflict, search)
+            conflict[:] = False
+        if alone:
             linearisation.unfinished = forgiven | (rest & ~np.isfinite(solved.distance))
             return _left_open(answer, linearisation, rest), left_open
-        if settings.nearest and conflict.any():
+        if conflict.any() and settings.nearest:
             from gdpnet.solve.exact.breaking import break_batch
 
             broken = break_batch(request, answer, np.flatnonzero(conflict), search)
@@ -262,9 +264,10 @@ class Exact(Backend):
             return answer, left_open
         incumbents = {
             int(i): Incumbent(
-                solved.z[i, : yhat.shape[1]],
+                solved.z[i, : yhat.shape[1]].copy(),
                 float(solved.distance[i]),
                 literals_of(solved.assignment[i]),
+                solved.z[i].copy() if euclidean else None,
             )
             for i in np.flatnonzero(rest & np.isfinite(solved.distance))
         }
@@ -274,14 +277,40 @@ class Exact(Backend):
         proved = np.where(solved.status == core.NODE_LIMIT, solved.bound, 0.0)
         timed = left is not None or request.clock is not UNLIMITED
         limits = Limits(left, None if timed else self.milp_nodes)
-        vertices = finish(request, again, answer, MILP(), incumbents=incumbents, limits=limits)
-        linearisation.others = ActiveJacobian(request, answer, vertices)
+        known = finish(request, again, answer, MILP(), incumbents=incumbents, limits=limits)
+        if euclidean:
+            # Points are the nearest in what was chosen, and so is their derivative.
+            solved.z[known], solved.assignment[known] = (
+                answer.columns()[known],
+                answer.assignment[known],
+            )
+            linearisation.unfinished[known] = False
+            if settings.nearest:
+                self._break(request, answer, (answer.status == Status.CONFLICT) & rest, search)
+        else:
+            linearisation.others = ActiveJacobian(request, answer, known)
         # What the search had proved by then holds whatever came after it.
         limited = answer.status == Status.LIMIT
         answer.value[limited] = np.maximum(answer.value, proved)[limited]
         if not timed:
             self._tell_limit(answer, again[solved.status[again] == core.NODE_LIMIT])
         return answer, left_open
+
+    def _break(
+        self, request: Request, answer: Answer, conflict: Array, search: SearchOptions
+    ) -> None:
+        """Where rules contradict each other, and nobody else does it: break as little as possible.
+
+        Args:
+            request: the batch.
+            answer: to be written into.
+            conflict: such samples, (B,) bool.
+            search: how they were searched.
+        """
+        if conflict.any():
+            from gdpnet.solve.exact.breaking import break_rules
+
+            break_rules(request, answer, np.flatnonzero(conflict), search)
 
     def _tell_limit(self, answer: Answer, samples: Array) -> None:
         """Say once that the limit of work ended some searches."""
@@ -301,8 +330,8 @@ class Exact(Backend):
 
 
 def _alone(request: Request) -> bool:
-    """Whether nobody takes over what the engine leaves open: MILP knows l1 and linear rows."""
-    return request.settings.norm != "l1" or bool(request.rules.data.curved)
+    """Whether nobody takes over what the engine leaves open: MILP knows linear rows."""
+    return bool(request.rules.data.curved)
 
 
 def _left_open(answer: Answer, linearisation: ExactLinearisation, rest: Array) -> Answer:

@@ -15,11 +15,12 @@ NODE_LIMIT = 100_000
 
 _PATIENCE = 4e9  # operations, some tenths of a second
 _SMALL = 64  # columns; of more the programs of MILP gain on those of the search
+_GAIN = {"l1": 1.5, "l2": 0.5}  # by this power; in l2 it takes several of them
 
 
-def patience_of(columns: int) -> float:
+def patience_of(columns: int, norm: str = "l1") -> float:
     """Operations that a search is worth before MILP takes over, as measured on coupled rules."""
-    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** 1.5)
+    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** _GAIN[norm])
 
 
 MOST_COLUMNS = 1_000

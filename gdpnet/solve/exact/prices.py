@@ -25,8 +25,8 @@ from gdpnet.ir.instance import Instance
 from gdpnet.ir.rules import Rules
 from gdpnet.ir.semantics import enforced as rows_of
 from gdpnet.solve.base import Array
-from gdpnet.solve.milp.backend import literals_of
 from gdpnet.solve.milp.cuts import tangent_at
+from gdpnet.solve.milp.found import literals_of
 from gdpnet.solve.milp.sample import RulesAtSample
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from gdpnet.lp.clock import UNLIMITED, Clock
 from gdpnet.lp.program import Outcome, Solution, Solver, SparseLinearProgram
 from gdpnet.solve.milp.frame import Frame, Frames
 from gdpnet.solve.milp.moves import Moves
+from gdpnet.solve.milp.squares import Squares
 from gdpnet.solve.milp.written import Written
 
 _CLOSED = 1e-9  # relative: a point is the best where no more than this is missing from its bound
@@ -52,6 +53,7 @@ class DisjunctiveProgram:
         prices: what booleans cost where they are true; none of them is negative.
         moves: columns that cost their distance from a centre: the column that is this distance,
             which stands in no row, and the centre.
+        squares: columns that cost its square instead; `solve_milp` knows them.
         frames: where those of programs alike are kept; None for nowhere.
     """
 
@@ -68,6 +70,7 @@ class DisjunctiveProgram:
     curved: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     prices: Mapping[int, float] = field(default_factory=dict)
     moves: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    squares: Squares | None = None
     frames: Frames | None = None
 
     def value(self, point: np.ndarray, literals: Iterable[int]) -> float:

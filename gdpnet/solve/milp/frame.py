@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -134,6 +135,13 @@ class Frame:
         self._write_choices(program, chosen)
         self._write_switches(program)
         self._write_logic(program, chosen)
+
+    @cached_property
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """Choices and the columns that they touch, pair by pair; for each slot its pair."""
+        choice = self.group[self.slot_owner]
+        found, pair = np.unique(np.stack([choice, self.slot_column]), axis=1, return_inverse=True)
+        return found[0], found[1], pair.ravel()
 
     def matches(self, program: DisjunctiveProgram) -> bool:
         """Whether a program has this pattern."""
@@ -321,6 +329,14 @@ class _Pattern(NamedTuple):
         """That of a program."""
         said = len(program.cost), tuple(program.clauses), tuple(program.booleans)
         return _Pattern(said, (program.rows.start, program.rows.column, program.equality))
+
+
+def listed(owner: Array, count: int) -> Compressed:
+    """Which items each owner has, as columns; those of owner -1 nobody has."""
+    order = np.argsort(owner, kind="stable")
+    order = order[np.searchsorted(owner[order], 0) :]
+    start = np.searchsorted(owner[order], np.arange(count + 1))
+    return Compressed(start, order, np.ones(len(order)), len(owner))
 
 
 def _integers(numbers: Sequence[int]) -> Array:

@@ -15,6 +15,28 @@ import numpy as np
 from gdpnet.lp.program import SparseLinearProgram
 
 
+def shifted(
+    program: SparseLinearProgram, column: np.ndarray, by: np.ndarray
+) -> SparseLinearProgram:
+    """A program some of whose columns are measured from somewhere else than 0.
+
+    Args:
+        program: the program.
+        column: those columns.
+        by: where their 0 is.
+    """
+    at = np.zeros(len(program.cost))
+    at[column] = by
+    shift = np.bincount(program.row, program.value * at[program.column], len(program.row_lower))
+    return replace(
+        program,
+        row_lower=program.row_lower - shift,
+        row_upper=program.row_upper - shift,
+        lower=program.lower - at,
+        upper=program.upper - at,
+    )
+
+
 class Moves:
     """Columns whose distance from a centre is what a program minimises.
 
@@ -43,27 +65,23 @@ class Moves:
         """The program in up and down instead of column and distance."""
         if not len(self.column):
             return program
-        down, centre = self.spread(len(program.cost))
-        rows, column, value = len(program.row_lower), program.column, program.value
-        owner = np.repeat(np.arange(rows), np.diff(program.start))
-        shift = np.bincount(owner, value * centre[column], rows)
+        down, _ = self.spread(len(program.cost))
+        program = shifted(program, self.column, self.centre)
+        owner, column, value = program.row, program.column, program.value
         moved = down[column] >= 0
         owner = np.concatenate([owner, owner[moved]])
         column = np.concatenate([column, down[column[moved]]])
         value = np.concatenate([value, -value[moved]])
         order = np.argsort(owner, kind="stable")
-        count = np.bincount(owner, minlength=rows)
+        count = np.bincount(owner, minlength=len(program.row_lower))
         cost, lower, upper = program.cost.copy(), program.lower.copy(), program.upper.copy()
         cost[self.away] = program.cost[self.away] - program.cost[self.column]
         cost[self.column] += program.cost[self.away]
-        upper[self.away] = self.centre - program.lower[self.column]
-        upper[self.column] = program.upper[self.column] - self.centre
+        upper[self.away] = -program.lower[self.column]
         lower[self.column] = lower[self.away] = 0.0
         return replace(
             program,
             cost=cost,
-            row_lower=program.row_lower - shift,
-            row_upper=program.row_upper - shift,
             lower=lower,
             upper=upper,
             start=np.concatenate([[0], np.cumsum(count)]),

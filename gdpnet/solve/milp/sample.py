@@ -14,6 +14,7 @@ from gdpnet.ir.rules import Evaluated, Rules, refuse_curved
 from gdpnet.ir.steps import off_step, power_of_two, round_to_steps, steps
 from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
 from gdpnet.solve.milp.frame import Frames
+from gdpnet.solve.milp.squares import Squares
 
 
 def _steps(rules: Rules) -> list[tuple[int, float]]:
@@ -190,6 +191,41 @@ class RulesAtSample:
             clauses=self.clauses,
             prices={k: price / price_unit for k, price in self.prices.items()},
             moves={j: (n + j, float(start[j])) for j in moving},
+            frames=self.rules.cache[Frames],
+        )
+
+    def squared(
+        self, yhat: np.ndarray, weights: np.ndarray, *, unit: float, price_unit: float = 1.0
+    ) -> DisjunctiveProgram:
+        """Least `sum (w (y - yhat) / unit)^2` and prices over everything that holds, by tangents.
+
+        Columns (z, t), t being the squares. There is no tangent yet but at the prediction.
+
+        Args:
+            yhat: prediction, `d`.
+            weights: `d`.
+            unit: distances are divided by this, prices by its square.
+            price_unit: prices are divided by this.
+        """
+        refuse_curved(self.rules, "solver: MILP()")
+        d, n = len(yhat), len(self.lower)
+        rows, bound = self._scaled(self.integer)
+        away = np.arange(n, n + d)
+        return DisjunctiveProgram(
+            cost=np.concatenate([np.zeros(n), np.ones(d)]),
+            rows=rows.widened(n + d),
+            bound=bound,
+            equality=self.equality,
+            lower=np.concatenate([self.lower, np.zeros(d)]),
+            upper=np.concatenate([self.upper, np.full(d, np.inf)]),
+            integer=np.concatenate([self.integer, np.zeros(d, dtype=bool)]),
+            global_rows=self.rules.data.global_rows,
+            booleans=self.rules.data.booleans,
+            clauses=self.clauses,
+            prices={k: price / (price_unit * unit**2) for k, price in self.prices.items()},
+            squares=Squares.at_centre(
+                *(np.arange(d), away, weights / unit, yhat, self.integer[:d])
+            ),
             frames=self.rules.cache[Frames],
         )
 

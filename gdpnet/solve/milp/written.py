@@ -17,6 +17,7 @@
   are the hull of the distance over the disjuncts: without them a program does not see what a
   Disjunction costs before it is decided. For rows with several entries, the columns that they
   touch move at least as far as the nearest point of the row chosen is away.
+- *Squared distances.* By tangents, and these by disjuncts (`tangents`).
 - *Prices.* What a boolean costs where it is true is the cost of its binary.
 """
 
@@ -30,8 +31,10 @@ import numpy as np
 from gdpnet.ir.compressed import Compressed
 from gdpnet.lp.program import SparseLinearProgram
 from gdpnet.solve.milp.boxes import Box, propagate
+from gdpnet.solve.milp.envelopes import Envelopes
 from gdpnet.solve.milp.frame import Copies
 from gdpnet.solve.milp.moves import Moves
+from gdpnet.solve.milp.tangents import Tangents
 
 if TYPE_CHECKING:
     from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
@@ -92,7 +95,9 @@ class Written:
 
     def point(self, point: Array) -> Array:
         """A point of the disjunctive program from one of the written."""
-        return self._moves.back(point)[: self._first]
+        squares = self.program.squares
+        found = self._moves.back(point) if squares is None else squares.back(point)
+        return found[: self._first]
 
     def literals(self, point: Array) -> frozenset[int]:
         """Literals that are true at a point of the written program."""
@@ -135,7 +140,9 @@ class Written:
             value=value,
             integer=np.concatenate([program.integer, binaries > 0.0]),
         )
-        self.linear = self._split.under(self._moves.split(whole))
+        squares = program.squares
+        moved = self._moves.split(whole) if squares is None else squares.shifted(whole)
+        self.linear = self._split.under(moved)
         return True
 
     def _write_choices(self, box: Box, kept: Array) -> bool:
@@ -164,6 +171,7 @@ class Written:
             self._write_bounds(box, slots, kept)
             and self._write_distances(kept)
             and self._write_long(box, slots, kept)
+            and self._write_squares(slots, kept)
         )
 
     def _write_bounds(self, box: Box, slots: Box, kept: Array) -> bool:
@@ -176,7 +184,7 @@ class Written:
         owner = frame.slot_owner[slot]
         down, centre = moves.spread(len(self.program.cost))
         apart, every = down[column] >= 0, np.arange(len(end))
-        given = _Envelopes(choice, 1, (every, column, sign), end, (pair, owner, ends))
+        given = Envelopes(choice, 1, (every, column, sign), end, (pair, owner, ends))
         if not self._envelopes(self._lines, given, given.cutting(kept) & ~apart, kept):
             return False
         # Measured from the centre: what is left to move that way, and what has to be moved back.
@@ -186,7 +194,7 @@ class Written:
         for at, by, least in ((ahead[0], 1.0, np.maximum), (ahead[1], -1.0, np.minimum)):
             left = every, at, np.full(len(end), by)
             far = least(0.0, off), (pair, owner, least(0.0, offs))
-            given = _Envelopes(choice, 1, left, *far)
+            given = Envelopes(choice, 1, left, *far)
             if not self._envelopes(self._split, given, given.cutting(kept) & apart, kept):
                 return False
         return True
@@ -213,7 +221,7 @@ class Written:
         every = np.arange(frame.choices)
         left = np.tile(choice, 2), np.concatenate([column, down[column]])
         pairs = frame.group, np.arange(len(ends)), -ends
-        given = _Envelopes(
+        given = Envelopes(
             every, 2, (*left, -np.tile(weight[column], 2)), np.zeros(len(every)), pairs
         )
         some = np.bincount(choice, minlength=frame.choices) > 0
@@ -232,7 +240,7 @@ class Written:
         ends = np.where(itself, right[frame.far_of], ends)
         return self._envelopes(
             self._lines,
-            _Envelopes(
+            Envelopes(
                 frame.group[frame.long_owner],
                 2,
                 (long.owner, long.column, value),
@@ -242,7 +250,16 @@ class Written:
             *((end > right) & kept[frame.long_owner], kept),
         )
 
-    def _envelopes(self, to: _Lines, given: _Envelopes, wanted: Array, kept: Array) -> bool:
+    def _write_squares(self, slots: Box, kept: Array) -> bool:
+        """Tangents of squared distances."""
+        squares = self.program.squares
+        if squares is None:
+            return True
+        plain, upper, lifted = Tangents(self.program, squares, slots, kept).rows()
+        self._split.add(np.full(len(upper), _GLOBAL), np.full(len(upper), -np.inf), upper, [plain])
+        return all(self._envelopes(self._split, given, wanted, kept) for given, wanted in lifted)
+
+    def _envelopes(self, to: _Lines, given: Envelopes, wanted: Array, kept: Array) -> bool:
         """`a v <= sum_k ends_k z_k`, and `end` where the guard is not chosen.
 
         Args:
@@ -297,32 +314,6 @@ class Written:
         right = np.where(frame.on, bound + slack, bound)[wanted]
         self._lines.add(np.full(len(up), _SWITCHED), np.full(len(up), -np.inf), right, entries)
         return True
-
-
-@dataclass(frozen=True)
-class _Envelopes:
-    """Rows with an end for each disjunct of a choice.
-
-    Attributes:
-        choice: of each row.
-        kind: where they stand among the rows of a choice.
-        left: row, column and value of the entries on the left.
-        end: the most that the left side can be, `rows`.
-        pairs: row, disjunct and end, in order.
-    """
-
-    choice: Array
-    kind: int
-    left: tuple[Array, Array, Array]
-    end: Array
-    pairs: tuple[Array, Array, Array]
-
-    def cutting(self, kept: Array) -> Array:
-        """Which rows say something for a disjunct that is kept, bool."""
-        pair, owner, ends = self.pairs
-        least = np.full(len(self.end), np.inf)
-        np.minimum.at(least, pair, np.where(kept[owner], ends, np.inf))
-        return least < self.end
 
 
 @dataclass
