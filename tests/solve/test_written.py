@@ -14,7 +14,7 @@ import gdpnet
 from gdpnet.ir.compressed import Compressed
 from gdpnet.ir.logic import ClauseWriter, counts_in
 from gdpnet.lp import highs
-from gdpnet.lp.program import SparseLinearProgram
+from gdpnet.lp.program import Outcome, SparseLinearProgram
 from gdpnet.solve.milp.boxes import Box, propagate
 from gdpnet.solve.milp.moves import Moves
 from gdpnet.solve.milp.sample import RulesAtSample
@@ -178,6 +178,18 @@ def test_moves_know_what_a_disjunct_costs_before_it_is_chosen() -> None:
         found = gdpnet.project(rules, torch.tensor([yhat]), solver="exact").distance.item()
         assert highs.solve(linear).bound == pytest.approx(found, abs=1e-7)
         assert relaxed.bound <= found + 1e-9
+
+
+def test_a_column_does_not_move_both_ways_at_once() -> None:
+    # What has to move up to 1 would move down again where only rows hold it above 0.5.
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(3), bounds=(0, 1))
+    m.sum = pyo.Constraint(expr=sum(m.y.values()) == 2.5)
+    m.gap = Disjunction(range(3), rule=lambda m, j: [[m.y[j] <= 0.1], [m.y[j] == 1.0]])
+    rules = gdpnet.RuleModel(m, outputs=[m.y])
+    assert highs.solve(_written(rules, [0.6, 0.5, 0.4]).linear).outcome is Outcome.INFEASIBLE
+    p = gdpnet.project(rules, [[0.6, 0.5, 0.4]], solver="milp")
+    assert p.status.tolist() == [gdpnet.Status.CONFLICT]
 
 
 def test_a_frame_that_is_kept_writes_what_a_new_one_does() -> None:

@@ -189,13 +189,17 @@ class Written:
             return False
         # Measured from the centre: what is left to move that way, and what has to be moved back.
         off, offs = end - sign * centre[column], ends - (sign * centre[column])[pair]
+        # Rows hold a column within its box, but not each of its moves.
+        whole = np.where(sign > 0.0, self.program.upper[column], -self.program.lower[column])
+        whole = whole - sign * centre[column]
         there, back = column, down[column]
         ahead = np.where(sign > 0.0, there, back), np.where(sign > 0.0, back, there)
         for at, by, least in ((ahead[0], 1.0, np.maximum), (ahead[1], -1.0, np.minimum)):
             left = every, at, np.full(len(end), by)
             far = least(0.0, off), (pair, owner, least(0.0, offs))
             given = Envelopes(choice, 1, left, *far)
-            if not self._envelopes(self._split, given, given.cutting(kept) & apart, kept):
+            wanted = replace(given, end=least(0.0, whole)).cutting(kept) & apart
+            if not self._envelopes(self._split, given, wanted, kept):
                 return False
         return True
 
