@@ -14,13 +14,15 @@ NODE_LIMIT = 100_000
 """Nodes of the search for a sample, where nobody takes over what it leaves open."""
 
 _PATIENCE = 4e9  # operations, some tenths of a second
+_EUCLIDEAN_PATIENCE = 1.6e10  # what takes over is asked several times
 _SMALL = 64  # columns; of more the programs of MILP gain on those of the search
-_GAIN = {"l1": 1.5, "l2": 0.5}  # by this power; in l2 it takes several of them
 
 
 def patience_of(columns: int, norm: str = "l1") -> float:
     """Operations that a search is worth before MILP takes over, as measured on coupled rules."""
-    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** _GAIN[norm])
+    if norm == "l2":
+        return _EUCLIDEAN_PATIENCE
+    return float(_PATIENCE * min(1.0, _SMALL / max(columns, 1)) ** 1.5)
 
 
 MOST_COLUMNS = 1_000
