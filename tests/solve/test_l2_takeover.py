@@ -124,6 +124,19 @@ def test_coupled_rules_in_gurobi(seed: int) -> None:
     assert p.distance.item() <= wanted + 1e-9
 
 
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_large_predictions_keep_the_digits_of_the_answer(size: float) -> None:
+    rules, yhat = coupled(16, 5)
+    far = torch.from_numpy(yhat).repeat(3, 1)
+    far += size * torch.randn(far.shape, generator=torch.Generator().manual_seed(0)).double()
+    far[2, 3:] = torch.from_numpy(yhat)[0, 3:]  # most of them near
+    whole = gdpnet.project(rules, far, norm="l2", solver=Exact(node_limit=10**7))
+    early = gdpnet.project(rules, far, norm="l2", solver=EARLY)
+    assert early.answer.finished_by("milp").any()
+    assert early.status.tolist() == whole.status.tolist()
+    assert torch.allclose(early.y, whole.y, atol=1e-7)
+
+
 # ---- tangents -------------------------------------------------------------------------------
 
 
@@ -140,9 +153,9 @@ def test_tangents_cut_off_nothing(seed: int) -> None:
     written = Written(DisjunctiveProgram(**{**vars(program), "squares": squares}))
     assert written.possible
     linear = written.linear
-    near = torch.from_numpy(0.4 + 0.3 * rng.normal(size=(5, 24)))
+    near, centre = torch.from_numpy(0.4 + 0.3 * rng.normal(size=(5, 24))), yhat[0].clip(0.0, 1.0)
     for y in gdpnet.project(rules, near).y.numpy():
-        u, t = y - yhat[0], ((y - yhat[0]) / 0.7) ** 2
+        u, t = y - centre, ((y - centre) / 0.7) ** 2
         lower, upper = linear.lower.copy(), linear.upper.copy()
         lower[:24] = upper[:24] = u
         lower[24:48] = upper[24:48] = t

@@ -63,6 +63,6 @@ def nearest_in_chosen(
     y = outputs_of(sample, answer)
     if not holds(sample, answer, y):
         return None
-    paid = sum(sample.prices.get(k - 1, 0.0) for k in literals if k > 0) / settings.price_unit
+    paid = sample.paid(literals) / settings.price_unit
     square = float(((settings.weights * (y - yhat)) ** 2).sum())
     return Incumbent(y, square + paid, literals, np.concatenate([y, found.z[0, len(yhat) :]]))

@@ -6,7 +6,7 @@ incumbent. Tangents at both points join the program, until bound and incumbent m
 point of some disjuncts the tangents leave nothing nearer in them, so no choice is met twice in vain
 (Duran and Grossmann, 1986).
 
-Everything is measured by the first incumbent, whose distance is 1: what programs lose by their
+Everything is measured by the first incumbent, which costs 1: what programs lose by their
 tolerances is relative to it.
 """
 
@@ -88,7 +88,8 @@ class _Approximation:
     ) -> None:
         self._sample, self._yhat, self._settings = sample, yhat, settings
         self._known, self._bound, self._nodes = known, 0.0, 0
-        self._unit = sqrt(known.distance)
+        self._centre = sample.clip(yhat)
+        self._unit = self._far()
         self._proved = self._within(_CLOSED)
         if self._proved:
             return
@@ -97,17 +98,19 @@ class _Approximation:
         )
         assert program.squares is not None
         self._squares = program.squares
-        self._program = l1.bounded(program, yhat, settings.weights, self._unit)
+        self._program = l1.bounded(program, self._centre, settings.weights, self._unit)
         self._touch(known.y)
 
     def run(self, clock: Clock) -> Found:
         """Until it is proved, or a limit is reached."""
         self._prove(clock)
-        known, square = self._known, self._unit**2
+        known = self._known
         if self._proved:
             status, value = Status.PROJECTED, known.distance
         else:
-            status, value = Status.LIMIT, min(self._bound * square, known.distance)
+            outside = self._settings.weights * (self._centre - self._yhat)
+            bound = self._bound * self._unit**2 + float(outside @ outside)
+            status, value = Status.LIMIT, min(bound, known.distance)
         return Found(status, known.y, value, known.literals, self._nodes, point=known.point)
 
     def _prove(self, clock: Clock) -> None:
@@ -172,7 +175,7 @@ class _Approximation:
 
     def _touch(self, y: Array) -> None:
         """Tangents at outputs."""
-        moves = self._settings.weights * (y - self._yhat) / self._unit
+        moves = self._settings.weights * (y - self._centre) / self._unit
         self._squares = self._squares.touching(moves, missing=_FINE / len(y))
 
     def _raise(self, bound: float) -> None:
@@ -180,5 +183,12 @@ class _Approximation:
         self._proved |= self._within(_CLOSED)
 
     def _within(self, share: float) -> bool:
-        far = sqrt(self._known.distance)
+        far = self._far()
         return far - self._unit * sqrt(self._bound) <= share * max(1.0, far)
+
+    def _far(self) -> float:
+        """The root of what the best point costs more than the prediction within its bounds."""
+        weights, moved = self._settings.weights, self._known.y - self._centre
+        beyond = 2.0 * (self._centre - self._yhat) + moved
+        paid = self._sample.paid(self._known.literals) / self._settings.price_unit
+        return sqrt(float((weights * moved) @ (weights * beyond)) + paid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -143,6 +143,10 @@ class RulesAtSample:
         ends = ends[np.isfinite(ends)] if ranges else ends[:0]
         return float(np.abs(np.concatenate([yhat, self.bound * self.unit, ends])).max(initial=0.0))
 
+    def paid(self, literals: Iterable[int]) -> float:
+        """What literals that are true cost."""
+        return sum(self.prices.get(k - 1, 0.0) for k in literals if k > 0)
+
     def clip(self, yhat: np.ndarray) -> np.ndarray:
         """The prediction within the outputs' bounds: it changes the distance by a constant."""
         d = len(yhat)
@@ -199,7 +203,10 @@ class RulesAtSample:
     ) -> DisjunctiveProgram:
         """Least `sum (w (y - yhat) / unit)^2` and prices over everything that holds, by tangents.
 
-        Columns (z, t), t being the squares. There is no tangent yet but at the prediction.
+        Columns (z, t), t being the squares of what outputs move by from c, the prediction within
+        their bounds. What c itself costs is left out, else little would be left of the digits of
+        large predictions: `(y - yhat)^2 - (c - yhat)^2 = (y - c)^2 + 2 (c - yhat) (y - c)`, in
+        which no term is negative. There is no tangent yet but at c.
 
         Args:
             yhat: prediction, `d`.
@@ -210,9 +217,10 @@ class RulesAtSample:
         refuse_curved(self.rules, "solver: MILP()")
         d, n = len(yhat), len(self.lower)
         rows, bound = self._scaled(self.integer)
-        away = np.arange(n, n + d)
+        away, centre, slope = np.arange(n, n + d), self.clip(yhat), weights / unit
+        cost = np.concatenate([2.0 * slope**2 * (centre - yhat), np.zeros(n - d), np.ones(d)])
         return DisjunctiveProgram(
-            cost=np.concatenate([np.zeros(n), np.ones(d)]),
+            cost=cost,
             rows=rows.widened(n + d),
             bound=bound,
             equality=self.equality,
@@ -223,9 +231,7 @@ class RulesAtSample:
             booleans=self.rules.data.booleans,
             clauses=self.clauses,
             prices={k: price / (price_unit * unit**2) for k, price in self.prices.items()},
-            squares=Squares.at_centre(
-                *(np.arange(d), away, weights / unit, yhat, self.integer[:d])
-            ),
+            squares=Squares.at_centre(*(np.arange(d), away, slope, centre, self.integer[:d])),
             frames=self.rules.cache[Frames],
         )
 
