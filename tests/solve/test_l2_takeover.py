@@ -153,7 +153,7 @@ def test_tangents_cut_off_nothing(seed: int) -> None:
     written = Written(DisjunctiveProgram(**{**vars(program), "squares": squares}))
     assert written.possible
     linear = written.linear
-    near, centre = torch.from_numpy(0.4 + 0.3 * rng.normal(size=(5, 24))), yhat[0].clip(0.0, 1.0)
+    near, centre = torch.from_numpy(0.4 + 0.3 * rng.normal(size=(5, 24))), squares.origin
     for y in gdpnet.project(rules, near).y.numpy():
         u, t = y - centre, ((y - centre) / 0.7) ** 2
         lower, upper = linear.lower.copy(), linear.upper.copy()

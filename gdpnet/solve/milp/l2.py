@@ -88,7 +88,7 @@ class _Approximation:
     ) -> None:
         self._sample, self._yhat, self._settings = sample, yhat, settings
         self._known, self._bound, self._nodes = known, 0.0, 0
-        self._centre = sample.clip(yhat)
+        self._centre = sample.near(yhat)
         self._unit = self._far()
         self._proved = self._within(_CLOSED)
         if self._proved:
@@ -187,7 +187,7 @@ class _Approximation:
         return far - self._unit * sqrt(self._bound) <= share * max(1.0, far)
 
     def _far(self) -> float:
-        """The root of what the best point costs more than the prediction within its bounds."""
+        """The root of what the best point costs more than `near` the prediction."""
         weights, moved = self._settings.weights, self._known.y - self._centre
         beyond = 2.0 * (self._centre - self._yhat) + moved
         paid = self._sample.paid(self._known.literals) / self._settings.price_unit

@@ -143,6 +143,11 @@ class RulesAtSample:
         ends = ends[np.isfinite(ends)] if ranges else ends[:0]
         return float(np.abs(np.concatenate([yhat, self.bound * self.unit, ends])).max(initial=0.0))
 
+    def near(self, yhat: np.ndarray) -> np.ndarray:
+        """The prediction, no farther out of the outputs' bounds than these are apart."""
+        lower, upper = self.lower[: len(yhat)], self.upper[: len(yhat)]
+        return np.clip(yhat, lower - (upper - lower), upper + (upper - lower))
+
     def paid(self, literals: Iterable[int]) -> float:
         """What literals that are true cost."""
         return sum(self.prices.get(k - 1, 0.0) for k in literals if k > 0)
@@ -203,10 +208,10 @@ class RulesAtSample:
     ) -> DisjunctiveProgram:
         """Least `sum (w (y - yhat) / unit)^2` and prices over everything that holds, by tangents.
 
-        Columns (z, t), t being the squares of what outputs move by from c, the prediction within
-        their bounds. What c itself costs is left out, else little would be left of the digits of
-        large predictions: `(y - yhat)^2 - (c - yhat)^2 = (y - c)^2 + 2 (c - yhat) (y - c)`, in
-        which no term is negative. There is no tangent yet but at c.
+        Columns (z, t), t being the squares of what outputs move by from `c = near(yhat)`. What c
+        itself costs is left out, else little would be left of the digits of large predictions:
+        `(y - yhat)^2 - (c - yhat)^2 = (y - c)^2 + 2 (c - yhat) (y - c)`, in which no term is
+        negative. There is no tangent yet but at c.
 
         Args:
             yhat: prediction, `d`.
@@ -217,7 +222,7 @@ class RulesAtSample:
         refuse_curved(self.rules, "solver: MILP()")
         d, n = len(yhat), len(self.lower)
         rows, bound = self._scaled(self.integer)
-        away, centre, slope = np.arange(n, n + d), self.clip(yhat), weights / unit
+        away, centre, slope = np.arange(n, n + d), self.near(yhat), weights / unit
         cost = np.concatenate([2.0 * slope**2 * (centre - yhat), np.zeros(n - d), np.ones(d)])
         return DisjunctiveProgram(
             cost=cost,
