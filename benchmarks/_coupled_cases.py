@@ -208,9 +208,14 @@ def cases() -> Iterator[Case]:
     yield packing(12)
 
 
-def large_cases() -> Iterator[Case]:
-    """Problems that gdpnet alone is asked about."""
-    yield groups(5000, 2000, True)
+def alone_cases() -> Iterator[tuple[Case, str]]:
+    """Problems and norms that gdpnet alone is asked about."""
+    yield groups(5000, 2000, True), "l1"
+    yield groups(200, 100, True), "l2"
+    yield groups(500, 300, True), "l2"
+    yield groups(500, 300, False), "l2"
+    yield unit_commitment(10, 24), "l2"
+    yield pumped_storage(24), "l2"
 
 
 def small_cases() -> Iterator[Case]:

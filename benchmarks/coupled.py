@@ -7,8 +7,8 @@ One thread, processor time of each sample alone, the same samples for all. The p
 `gdp.bigm` of the same model in HiGHS with a gap of 1e-6; of it only the run of HiGHS counts. Ours
 is all of `gdpnet.project`. All have `--limit` seconds of wall time for a sample; a sample that
 somebody has not finished by then counts with what it took, and `proved` counts those that are
-finished. Values that are both proved must agree. `--alone` measures gdpnet by itself, in minutes
-instead of an hour, on larger problems too, into a table of its own.
+finished. Values that are both proved must agree. `--alone` measures gdpnet by itself, into a table
+of its own: where the peer would take hours, and in l2, where it would be another program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import _bigm
 import numpy as np
 import torch
 from _coupled_case import Case
-from _coupled_cases import cases, large_cases, small_cases
+from _coupled_cases import alone_cases, cases, small_cases
 from _results import Results, parsed, parser
 
 import gdpnet
@@ -42,16 +42,14 @@ class Taken(NamedTuple):
     gap: float = 0.0
 
 
-def ours(case: Case, count: int, solver: str, limit: float) -> Iterator[Taken]:
+def ours(case: Case, count: int, solver: str, limit: float, norm: str = "l1") -> Iterator[Taken]:
     """One call a sample, after a first one that makes what is kept."""
-    rules = case.rules()
+    rules, how = case.rules(), {"solver": solver, "norm": norm, "threads": 1}
     x, yhat = (torch.from_numpy(part) for part in case.sample(count))
-    gdpnet.project(rules, yhat[:1], x[:1], solver=solver, threads=1, time_limit=1e-3)
+    gdpnet.project(rules, yhat[:1], x[:1], time_limit=1e-3, **how)
     for s in range(count):
         began = time.process_time()
-        p = gdpnet.project(
-            rules, yhat[s : s + 1], x[s : s + 1], solver=solver, threads=1, time_limit=limit
-        )
+        p = gdpnet.project(rules, yhat[s : s + 1], x[s : s + 1], time_limit=limit, **how)
         taken = time.process_time() - began
         status = gdpnet.Status(int(p.status[0]))
         proved = status in (gdpnet.Status.PROJECTED, gdpnet.Status.SATISFIED)
@@ -100,13 +98,14 @@ def measure(results: Results, case: Case, count: int, limit: float) -> None:
         )
 
 
-def measure_alone(results: Results, case: Case, count: int, limit: float) -> None:
+def measure_alone(results: Results, case: Case, norm: str, count: int, limit: float) -> None:
     """A row for gdpnet."""
-    taken = list(ours(case, count, "auto", limit))
+    taken = list(ours(case, count, "auto", limit, norm))
     seconds = [each.seconds for each in taken]
     results.add(
         "alone",
         problem=case.name,
+        norm=norm,
         samples=count,
         limit_s=limit,
         least_s=min(seconds),
@@ -131,11 +130,17 @@ def main() -> None:
     torch.set_num_threads(1)
     results = Results("coupled", arguments)
     count = 3 if arguments.quick else arguments.samples
-    usual = (*cases(), *large_cases()) if arguments.alone else cases()
-    for case in small_cases() if arguments.quick else usual:
-        if any(word in case.name for word in arguments.only):
-            row = measure_alone if arguments.alone else measure
-            row(results, case, count, arguments.limit)
+
+    def asked(case: Case) -> bool:
+        return any(word in case.name for word in arguments.only)
+
+    if arguments.alone:
+        for case, norm in alone_cases():
+            if asked(case):
+                measure_alone(results, case, norm, count, arguments.limit)
+    else:
+        for case in filter(asked, small_cases() if arguments.quick else cases()):
+            measure(results, case, count, arguments.limit)
     results.write()
 
 

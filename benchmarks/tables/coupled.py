@@ -31,12 +31,13 @@ def coupled(stored: Stored) -> list[str]:
 
 def alone(stored: Stored) -> list[str]:
     """What gdpnet takes by itself."""
-    titles = ["problem", "a sample, s", "mean, s", "limit, s", "proved", "largest gap"]
+    titles = ["problem", "norm", "a sample, s", "mean, s", "limit, s", "proved", "largest gap"]
     return table(
         titles,
         [
             [
                 str(row["problem"]),
+                str(row["norm"]),
                 span((row["least_s"], row["worst_s"])),
                 number(row["mean_s"]),
                 number(row["limit_s"]),

@@ -28,10 +28,11 @@ def test_a_row_for_each_of_us(case: Case, tmp_path: Path) -> None:
     assert all(row["proved"] == row["answered"] == 1 for row in rows)
 
 
-def test_a_row_for_gdpnet_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_row_for_gdpnet_alone(norm: str, tmp_path: Path) -> None:
     results = Results("coupled", argparse.Namespace(publish=False))
     results.folder = tmp_path
-    measure_alone(results, next(small_cases()), 2, 30.0)
+    measure_alone(results, next(small_cases()), norm, 2, 30.0)
     (row,) = results.tables["alone"]
     assert (row["proved"], row["answered"], row["worst_gap"]) == (2, 2, 0.0)
     assert 0.0 < row["least_s"] <= row["mean_s"] <= row["worst_s"]
