@@ -54,7 +54,9 @@ void Euclidean<AnyNode>::open(Frame& frame, const Children& children) {
     if (assignment_.open_products() != nullptr) return open_products(frame, children, assignment_, cutoff());
     if (column_ >= 0) {
         open_split(frame, children, column_, split_, node_.bound() + owed_);
-    } else if (!open_sets(frame, children, assignment_, branching_, node_.bound() + owed_, limit_)) {
+    } else if (assignment_.open_sets() != nullptr) {
+        open_sets(frame, children, assignment_, branching_, node_.bound() + owed_, limit_);
+    } else {
         open_clause(frame, children, assignment_.logic, branching_, limit_);
     }
 }

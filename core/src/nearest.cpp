@@ -59,7 +59,8 @@ void Nearest::open(Frame& frame, const Children& children) {
         open_split(frame, children, column_, node_.point()[column_], node_.dual_objective() + owed_);
         return;
     }
-    if (open_sets(frame, children, assignment_, branching_, node_.dual_objective() + owed_, cutoff_)) return;
+    if (assignment_.open_sets() != nullptr)
+        return open_sets(frame, children, assignment_, branching_, node_.dual_objective() + owed_, cutoff_);
     open_clause(frame, children, assignment_.logic, branching_, cutoff_);
 }
 

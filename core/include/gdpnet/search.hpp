@@ -176,10 +176,9 @@ inline void open_clause(Frame& frame, const Children& children, const Logic& log
 
 // Makes a frame of the sets of rules that may be left out, where one is still to be chosen. A broken rule that a set does
 // not leave out costs what the cheapest of its own literals does.
-inline bool open_sets(Frame& frame, const Children& children, const Assignment& assignment, const Branching& branching,
+inline void open_sets(Frame& frame, const Children& children, const Assignment& assignment, const Branching& branching,
                       double objective, double cutoff) {
     const CheapestSets* open = assignment.open_sets();
-    if (open == nullptr) return false;
     frame.of = Frame::Of::sets;
     const Droppable& rules = *assignment.droppable();
     for (Index set = 0; set < Index(open->sets.size()); ++set) {
@@ -194,7 +193,6 @@ inline bool open_sets(Frame& frame, const Children& children, const Assignment& 
         }
         if (bound < cutoff) insert_child(frame, children, set, bound);
     }
-    return true;
 }
 
 // Makes a frame of the products that go with these sets, where one is still to be chosen.
