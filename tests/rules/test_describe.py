@@ -204,7 +204,7 @@ def test_large_models_are_summed_up() -> None:
         m.low[i].c = pyo.Constraint(expr=m.y[i] <= 3)
         m.high[i].c = pyo.Constraint(expr=m.y[i] >= 7)
     m.d = Disjunction(range(2000), rule=lambda m, i: [m.low[i], m.high[i]])
-    m.c = pyo.Constraint(range(300), rule=lambda m, i: sum(m.y.values()) >= i)
+    m.c = pyo.Constraint(range(100), rule=lambda m, i: sum(m.y.values()) >= i)
     m.l = pyo.LogicalConstraint(
         range(1999), rule=lambda m, i: m.low[i].indicator_var.implies(m.low[i + 1].indicator_var)
     )
@@ -216,7 +216,7 @@ def test_large_models_are_summed_up() -> None:
     text = repr(rules)
     assert time.process_time() - start < 1.0
     assert len(text) < 20_000
-    assert "    ... and 280 more constraints\n" in text
+    assert "    ... and 80 more constraints\n" in text
     assert "    ... and 1980 more rules\n" in text
     assert text.endswith("    ... and 1979 more propositions")
     assert "y[23] + ... (2000 terms in all) >= 0" in text

@@ -304,15 +304,3 @@ def test_prices_that_inputs_make_negative() -> None:
     assert read(m, prices={m.when: m.p - 2}).satisfied([[1.0, 1.0]], [[1.0]]).tolist() == [True]
     with pytest.raises(RuleError, match="number from 0 on, got between"):
         read(m, prices={m.gap: m.p - 2}, input_bounds={"p": (0, 1)})
-
-
-REFUSED: dict[str, Callable[[gdpnet.RuleModel], Any]] = {
-    "qp": lambda rules: gdpnet.ProjectionLayer(rules, gradient="qp", relaxation="cnf"),
-    "mixed": lambda rules: gdpnet.ProjectionLayer(rules, gradient="mixed:0.5", relaxation="cnf"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_who_knows_no_prices_says_so(name: str) -> None:
-    with pytest.raises(RuleError, match="knows no prices, such as the price of breaking 'gap'"):
-        REFUSED[name](priced())
