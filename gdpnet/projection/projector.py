@@ -133,8 +133,8 @@ def project(
         start: outputs to start from, `... x d` as yhat, or a `Projection`, such as that of the step
             before; a single point of shape `d` is used for all samples. They may break rules, and
             samples with NaN have none. What the engine does not finish by itself begins with the
-            nearest point in their disjuncts, so there is an answer where a limit is reached. With
-            norm="l1"; see also `gdpnet.Tracker`.
+            nearest point in their disjuncts, so there is an answer where a limit is reached. Not
+            with convex rows; see also `gdpnet.Tracker`.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch
