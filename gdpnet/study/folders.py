@@ -32,6 +32,7 @@ Told = Streamed | tuple[int, float]
 
 _PATIENCE = 1.0  # seconds between two messages of a file
 
+_ENDING = 5.0  # seconds that workers of a node that was killed may take to notice
 _WORTH_PROCESSES = (
     1 << 24
 )  # bytes of files below which starting processes costs more than it brings
@@ -122,7 +123,8 @@ def project_folder(
                 share = sum(sizes[each][0] * part for each, (_, part) in under_way.items())
                 rows = sum(count for count, _ in under_way.values())
                 progress(rows, (done + share) / whole)
-        left_over += clear_all_left_overs(target)  # of workers whose work others have done
+        # Of workers whose work others have done; those of a node that was killed may still be ending.
+        left_over += clear_all_left_overs(target, _ENDING if spread is not None else 0.0)
     unusable = [one for one in found if one.unusable]
     return Streamed(
         path=target,

@@ -34,8 +34,16 @@ def clear_left_overs(target: Path) -> tuple[str, ...]:
     return _cleared(target.parent.glob(".*.part"), re.escape(target.name))
 
 
-def clear_all_left_overs(folder: Path) -> tuple[str, ...]:
-    """The same for all targets in a folder and below it."""
+def clear_all_left_overs(folder: Path, patience: float = 0.0) -> tuple[str, ...]:
+    """The same for all targets in a folder and below it.
+
+    Args:
+        folder: which.
+        patience: seconds that processes have to end, where they are about to.
+    """
+    end = time.monotonic() + patience
+    while any(map(_is_written, folder.rglob(".*.part"))) and time.monotonic() < end:
+        time.sleep(0.05)
     return _cleared(folder.rglob(".*.part"), r".+")
 
 
@@ -57,6 +65,12 @@ def _cleared(files: Iterable[Path], name: str) -> tuple[str, ...]:
             file.unlink(missing_ok=True)
             told.append(f"Removed {file}, left by a run that was stopped (process {process}).")
     return tuple(told)
+
+
+def _is_written(file: Path) -> bool:
+    """Whether another process of this machine may be at it."""
+    match = re.search(rf"\.{_HOST}-(\d+)\.part$", file.name)
+    return match is not None and _may_run(int(match[1]), file)
 
 
 def _may_run(process: int, file: Path) -> bool:

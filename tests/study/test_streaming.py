@@ -10,6 +10,7 @@ import re
 import resource
 import subprocess
 import sys
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,7 +27,7 @@ import torch
 import gdpnet
 from gdpnet import Status
 from gdpnet.study import project_file
-from gdpnet.study.left_overs import part_of
+from gdpnet.study.left_overs import clear_all_left_overs, part_of
 from tests.study._tables import two_rules
 
 ROWS = 500
@@ -244,6 +245,19 @@ def test_what_killed_runs_left_is_found(
     assert f"{alive[1]} was begun on the machine elsewhere" in told
     assert ".other.csv" not in told
     assert project_file(rules, source, tmp_path / "new.csv").left_over == ()
+
+
+def test_processes_that_are_ending_are_waited_for(tmp_path: Path) -> None:
+    ending = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.0)"])
+    waits = threading.Thread(target=ending.wait)
+    waits.start()
+    mine = part_of(tmp_path / "out.csv").name
+    file = tmp_path / mine.replace(str(os.getpid()), str(ending.pid))
+    file.write_text("half")
+    assert "is being written by another run" in clear_all_left_overs(tmp_path)[0]
+    assert clear_all_left_overs(tmp_path, patience=60.0)[0].startswith(f"Removed {file}")
+    assert not file.exists()
+    waits.join()
 
 
 def test_the_missing_input_is_told_first(rules: gdpnet.RuleModel, tmp_path: Path) -> None:
