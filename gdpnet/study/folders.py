@@ -123,7 +123,7 @@ def project_folder(
                 share = sum(sizes[each][0] * part for each, (_, part) in under_way.items())
                 rows = sum(count for count, _ in under_way.values())
                 progress(rows, (done + share) / whole)
-        # Of workers whose work others have done; those of a node that was killed may still be ending.
+        # Of workers whose work others have done, which may be ending where a node was killed.
         left_over += clear_all_left_overs(target, _ENDING if spread is not None else 0.0)
     unusable = [one for one in found if one.unusable]
     return Streamed(
