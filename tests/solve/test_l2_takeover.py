@@ -23,7 +23,13 @@ from gdpnet.solve.milp import l2
 from gdpnet.solve.milp.disjunctive import DisjunctiveProgram
 from gdpnet.solve.milp.sample import RulesAtSample
 from gdpnet.solve.milp.written import Written
-from gdpnet.testing import PROBLEMS, Problem
+from gdpnet.testing import (
+    PROBLEMS,
+    Problem,
+    random_predictions,
+    random_rules,
+    with_random_prices,
+)
 from tests.derivative.random_models import random_model
 from tests.solve.l2_oracle import Oracle
 from tests.solve.priced_oracle import disagreements
@@ -135,6 +141,19 @@ def test_large_predictions_keep_the_digits_of_the_answer(size: float) -> None:
     assert early.answer.finished_by("milp").any()
     assert early.status.tolist() == whole.status.tolist()
     assert torch.allclose(early.y, whole.y, atol=1e-7)
+
+
+def test_weights_far_apart_prove_nothing_too_early() -> None:
+    # Outputs that cost little have all there is to decide: their unit is not that of the heaviest.
+    rules, yhat = coupled(16, 5)
+    given, weights = torch.from_numpy(yhat), [1e8, *[1.0] * 15]
+    whole, early = (
+        gdpnet.project(rules, given, norm="l2", solver=solver, weights=weights)
+        for solver in (Exact(node_limit=10**7), EARLY)
+    )
+    assert early.info.solver == "milp"
+    assert early.status.tolist() == [Status.PROJECTED]
+    assert torch.allclose(early.distance, whole.distance, rtol=1e-7)
 
 
 # ---- tangents -------------------------------------------------------------------------------
@@ -290,6 +309,37 @@ def test_contradictions_that_are_handed_over() -> None:
     wanted = gdpnet.project(rules, yhat, norm="l2", on_conflict="nearest")
     assert mended.status.tolist() == [Status.CONFLICT]
     assert torch.allclose(mended.y, wanted.y, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [80026, 80038, 80065, 80089])
+def test_contradictions_are_broken_near_the_prediction(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng)
+    given = torch.from_numpy(random_predictions(rng, len(rules.output_names)))
+    whole, early = (
+        gdpnet.project(rules, given, norm="l2", solver=solver, on_conflict="nearest")
+        for solver in (Exact(node_limit=10**7), EARLY)
+    )
+    assert Status.CONFLICT in early.status
+    assert early.status.tolist() == whole.status.tolist()
+    moved, wanted = ((p.y - given).norm(dim=1) for p in (early, whole))
+    assert torch.allclose(moved, wanted, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::gdpnet.errors.WorkLimitWarning")
+def test_no_contradiction_beside_large_predictions() -> None:
+    rng = np.random.default_rng(90073)
+    rules = random_rules(rng)
+    rng.random()
+    rules = with_random_prices(rules, rng)
+    given = torch.tensor(
+        [[0.7165219199982293, -0.7848363520047474, 289825434.0825875, 2.0165067993862675]],
+        dtype=torch.float64,
+    )
+    for norm in ("l1", "l2"):
+        p = gdpnet.project(rules, given, norm=norm, solver=EARLY)
+        assert p.status.item() != Status.CONFLICT
+    assert gdpnet.project(rules, given, norm="l2").status.item() == Status.PROJECTED
 
 
 def test_a_clock_that_is_over_leaves_what_is_known() -> None:

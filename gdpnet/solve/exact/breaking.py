@@ -8,6 +8,7 @@ all the weight. The nearest point of those that break them no more is a projecti
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 
 import numpy as np
 import torch
@@ -16,17 +17,23 @@ from gdpnet.ir.batch import Batch
 from gdpnet.ir.data import Column
 from gdpnet.ir.instance import Instance
 from gdpnet.ir.linear import Coefficient
+from gdpnet.ir.rules import Rules
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.ir.written import rules_of
 from gdpnet.lp.clock import Clock
 from gdpnet.lp.solvers import SOLVERS
 from gdpnet.solve import existence
-from gdpnet.solve.base import Answer, Array, Request
+from gdpnet.solve.base import Answer, Array, Request, Settings
 from gdpnet.solve.exact.elastic import Elastic
 from gdpnet.solve.exact.options import SearchOptions
-from gdpnet.solve.milp import cuts, nearest
+from gdpnet.solve.milp import cuts, l2, nearest
+from gdpnet.solve.milp.backend import MILP_NODES
 from gdpnet.solve.milp.disjunctive import DisjunctiveAnswer, DisjunctiveProgram
+from gdpnet.solve.milp.found import Incumbent, literals_of
 from gdpnet.solve.milp.sample import RulesAtSample
+from gdpnet.solve.status import Status
+
+_SEARCHING = 0.5  # of the time, for the search; the rest is for what takes over
 
 
 def break_rules(request: Request, answer: Answer, samples: Array, options: SearchOptions) -> None:
@@ -87,8 +94,9 @@ def _nearest(
     if point is None or clock.over:
         return None if point is None else point[: len(yhat)]
     limited = nearest.no_more_than(program, slack, point)
-    own = options._replace(time_limit=clock.left, tolerance=0.0)
-    found = _projected(sample, limited, yhat, own)
+    share = 1.0 if program.curved else _SEARCHING
+    own = options._replace(time_limit=clock.part(share).left, tolerance=0.0)
+    found = _projected(sample, limited, yhat, own, clock)
     return point[: len(yhat)] if found is None else found[: len(yhat)]
 
 
@@ -103,16 +111,20 @@ def _least_broken(
     if program.curved:
         start = np.where(slack, 0.0, np.clip(0.0, program.lower, program.upper))
         own = SearchOptions(slack.astype(float), tolerance=0.0, time_limit=clock.left)
-        found = _projected(sample, program, start, own)
+        found = _projected(sample, program, start, own, clock)
         if found is not None:
             return found
     return cuts.solve(program, sample, by_milp).point
 
 
 def _projected(
-    sample: RulesAtSample, program: DisjunctiveProgram, yhat: Array, options: SearchOptions
+    sample: RulesAtSample,
+    program: DisjunctiveProgram,
+    yhat: Array,
+    options: SearchOptions,
+    clock: Clock,
 ) -> Array | None:
-    """The nearest point of a program by the exact engine; None where it finds none."""
+    """The nearest point of a program, by the exact engine or what takes over; None for none."""
     from gdpnet.solve.exact.engine import ExactEngine
 
     matrix, bound, n = program.matrix.copy(), program.bound.copy(), sample.matrix.shape[1]
@@ -137,4 +149,22 @@ def _projected(
         curves=curves,
     )
     solved = ExactEngine(rules).project(Instance.of(rules, np.zeros((1, 0))), yhat[None], options)
-    return np.asarray(solved.z[0]) if np.isfinite(solved.distance[0]) else None
+    found = np.asarray(solved.z[0]) if np.isfinite(solved.distance[0]) else None
+    if solved.proved or program.curved or options.norm != "l2":
+        return found
+    known = None
+    if found is not None:
+        y, literals = found[: len(yhat)].copy(), literals_of(solved.assignment[0])
+        known = Incumbent(y, float(solved.distance[0]), literals, found)
+    return _taken_over(rules, yhat, options, known, clock)
+
+
+def _taken_over(
+    rules: Rules, yhat: Array, options: SearchOptions, known: Incumbent | None, clock: Clock
+) -> Array | None:
+    """The same by mixed-integer programs, where the search is not finished."""
+    settings = Settings(options.weights, norm="l2", unit=sqrt(options.price_unit))
+    sample = RulesAtSample.of(rules, rules.evaluate(torch.zeros(1, 0, dtype=torch.float64)), 0)
+    limited = Clock(clock.left, MILP_NODES if clock.left is None else None)
+    found = l2.project(sample, yhat, SOLVERS["highs"].solve, settings, known, limited)
+    return found.y if found.status in (Status.PROJECTED, Status.LIMIT) else None

@@ -102,7 +102,7 @@ def project(
         answer = disjunctive.solve_search(program, solver, clock)
     nodes += answer.nodes
     if answer.outcome is Outcome.INFEASIBLE and known is None:
-        return _contradiction(sample, program, yhat, solver, settings, clock, nodes)
+        return _contradiction(sample, yhat, solver, settings, clock, nodes)
     answer = disjunctive.polish(program, answer, solver)
     if answer.point is not None and not holds(sample, answer, outputs_of(sample, answer)):
         # Big-M let something through: again without it.
@@ -162,7 +162,6 @@ def _any_point(program: DisjunctiveProgram, solver: Solver, clock: Clock) -> Dis
 
 def _contradiction(
     sample: RulesAtSample,
-    program: DisjunctiveProgram,
     yhat: Array,
     solver: Solver,
     settings: Settings,
@@ -170,11 +169,14 @@ def _contradiction(
     nodes: int,
 ) -> Found:
     """Nothing is feasible: a conflict if that remains so with a margin, else not decided."""
-    loose = disjunctive.solve_search(disjunctive.loosened(program, MARGIN), solver, clock, True)
+    # It does not depend on the prediction, beside whose size rows may seem to hold nowhere.
+    d = len(yhat)
+    free = sample.projection(sample.clip(np.zeros(d)), settings.weights)
+    free = replace(free, cost=np.zeros_like(free.cost), prices={})
+    loose = disjunctive.solve_search(disjunctive.loosened(free, MARGIN), solver, clock, True)
     nodes += loose.nodes
     if loose.outcome is not Outcome.INFEASIBLE:
         return nothing(yhat, nodes)
-    d = len(yhat)
     if settings.nearest:
         start, unit = sample.clip(yhat), settings.price_unit
         found = nearest(sample, start, settings.weights, solver, clock, price_unit=unit)

@@ -31,7 +31,8 @@ from gdpnet.solve.milp.started import nearest_literals
 from gdpnet.solve.milp.written import Written
 from gdpnet.solve.status import Status
 
-_CLOSED = 1e-8  # of the distance, or of 1: what may be missing from its bound
+# What may be missing from the bound of a distance: of it, or of a move by 1 where that costs least.
+_CLOSED = 1e-8
 _SLIPPED = 1e-7  # the same where a program is solved and no tangent is missing
 _LINEAR_ROUNDS = 12  # linear programs at most, before whole numbers are looked for
 _ROUNDS = 50  # mixed-integer programs at most
@@ -184,7 +185,8 @@ class _Approximation:
 
     def _within(self, share: float) -> bool:
         far = self._far()
-        return far - self._unit * sqrt(self._bound) <= share * max(1.0, far)
+        least = float(self._settings.weights.min())
+        return far - self._unit * sqrt(self._bound) <= share * max(least, far)
 
     def _far(self) -> float:
         """The root of what the best point costs more than `near` the prediction."""
