@@ -156,6 +156,25 @@ def test_weights_far_apart_prove_nothing_too_early() -> None:
     assert torch.allclose(early.distance, whole.distance, rtol=1e-7)
 
 
+@pytest.mark.parametrize("d", [8, 12])
+def test_rows_that_share_a_light_output_are_not_parallel(d: int) -> None:
+    # In units of the distance they nearly are, and a far point was said to be the nearest.
+    rules, yhat = coupled(d, 3205)
+    rng = np.random.default_rng(3205)
+    for size in (8, d):
+        heavy, far = rng.choice([0.0, 1.0], size), rng.random(size) < 0.5
+        if size == d:
+            break
+    given = torch.from_numpy(yhat * np.where(far, 10.0, 1.0))
+    found = []
+    for spread in (1e4, 1e6, 1e7):
+        p = gdpnet.project(rules, given, norm="l2", weights=(spread**heavy).tolist())
+        assert p.status.tolist() == [Status.PROJECTED]
+        assert rules.satisfied(p.y, tol=1e-9).all()
+        found.append(p.distance.item() / spread)  # what the light ones cost is lost beside it
+    assert found == pytest.approx(found[:1] * 3, rel=1e-5)
+
+
 # ---- tangents -------------------------------------------------------------------------------
 
 

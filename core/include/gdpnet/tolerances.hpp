@@ -27,7 +27,8 @@ constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes;
 // ---- the quadratic program at a node, and the least norm
 constexpr double kAuxiliaryCurvature = 1e-4;
 constexpr double kColumnTolerance = 1e-12;
-constexpr double kDependent = 1e-12;     // squared sine of the angle between a row and the active ones
+constexpr double kDependent = 1e-15;     // squared sine of the angle between a row and the active ones: rows that share
+                                         // a light output are at 1e-14 where weights differ by 1e7
 constexpr double kSmallRate = 1e-10;     // multipliers that change by less do not block a step
 constexpr double kDependentPivot = 1e-15;   // of the factor of the active rows, relative to its diagonal
 constexpr double kPriceSlack = 1e-13;    // of a ratio test, relative to the price
