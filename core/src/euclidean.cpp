@@ -32,6 +32,7 @@ double Euclidean<AnyNode>::lower_bound(Stack& stack) const {
 
 template <class AnyNode>
 Verdict Euclidean<AnyNode>::settle(const Effort&) {
+    if (assignment_.open_products() != nullptr) return Verdict::branch;
     for (int attempt = 0; attempt < 3; ++attempt) {
         switch (look()) {
             case Finding::closed:
@@ -50,6 +51,7 @@ Verdict Euclidean<AnyNode>::settle(const Effort&) {
 
 template <class AnyNode>
 void Euclidean<AnyNode>::open(Frame& frame, const Children& children) {
+    if (assignment_.open_products() != nullptr) return open_products(frame, children, assignment_, cutoff());
     if (column_ >= 0) {
         open_split(frame, children, column_, split_, node_.bound() + owed_);
     } else if (!open_sets(frame, children, assignment_, branching_, node_.bound() + owed_, limit_)) {

@@ -21,7 +21,7 @@ void EuclideanSearch::one(Workspace& work, const Batch& batch, Index s, const Li
     const Vector<const double> yhat = batch.yhat[s];
     work.sample.load(batch.varying[s], batch.bound[s]);
     work.assignment.begin(batch.active[s], batch.price[s], 0.5 / batch.price_unit);  // half of what is minimised
-    work.assignment.leave_one_of(batch.leaving, s);
+    work.assignment.leave_one_of(batch.leaving, s, {Norm::l2, yhat, batch.weights});
     watch.over(long(component_.rows.count()) + 50);
     if (component_.rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
         answers.status[s] = std::int8_t(Status::accepted);

@@ -45,7 +45,7 @@ void Search::one(Workspace& work, const Batch& batch, Index s, const Limits& lim
     const Rows& rows = component_.rows;
     work.sample.load(batch.varying[s], batch.bound[s]);
     work.assignment.begin(batch.active[s], batch.price[s], 1.0 / batch.price_unit);
-    work.assignment.leave_one_of(batch.leaving, s);
+    work.assignment.leave_one_of(batch.leaving, s, {Norm::l1, yhat, batch.weights});
     watch.over(long(rows.count()) + 50);
     if (rows.plain && accepts(work.sample, work.assignment, yhat, limits.tolerance, answers.assignment[s])) {
         answers.status[s] = std::int8_t(Status::accepted);
@@ -197,6 +197,8 @@ void Search::cheapest_of(Workspace& work, const Batch& batch, Index s, const Dro
     }
     found.hopeless = conclude(work.nearest, work.nearest.distance, finish, work.stack).status == Status::no_solution;
     std::sort(found.sets.begin(), found.sets.end());
+    if (found.listed && found.least > 0.0)
+        found.products = kept_products(work.sample, component_.logic, batch.active[s], rules, found.sets);
 }
 
 void Search::products(const Batch& batch, Vector<const double> reach, const ProductLists& lists, Call& call) {

@@ -25,6 +25,7 @@ double Nearest::lower_bound(Stack& stack) const {
 }
 
 Verdict Nearest::settle(const Effort&) {
+    if (assignment_.open_products() != nullptr) return Verdict::branch;
     for (int attempt = 0; attempt < 4; ++attempt) {
         switch (look()) {
             case Finding::infeasible:
@@ -53,6 +54,7 @@ Verdict Nearest::settle(const Effort&) {
 }
 
 void Nearest::open(Frame& frame, const Children& children) {
+    if (assignment_.open_products() != nullptr) return open_products(frame, children, assignment_, cutoff_);
     if (column_ >= 0) {
         open_split(frame, children, column_, node_.point()[column_], node_.dual_objective() + owed_);
         return;

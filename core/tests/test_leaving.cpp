@@ -102,3 +102,65 @@ TEST("Where the globals contradict each other leaving out rules does not help") 
     Call call;
     CHECK(search.cheapest(samples.batch(), halves.rules, 1000, {1, false}, call).of(0).hopeless);
 }
+
+TEST("Products that go with a set are listed with the bounds that follow") {
+    Halves halves({1, 1, 1, 1});
+    Samples samples(halves, {0.4, 0.1, 0.2, 0.3});
+    Search search(halves.model.component);
+    Call call;
+    const SetsOfBatch sets = search.cheapest(samples.batch(), halves.rules, 1000, {1, false}, call);
+    const KeptProducts& products = sets.of(0).products;
+    CHECK((products.set == std::vector<Index>{0, 1, 2, 3, 4, 5}));
+    // Rules 0 and 1 are left out: halves of 2 and 3, nothing of 0 and 1.
+    CHECK((std::vector<Index>(products.literals(0).begin(), products.literals(0).end()) == std::vector<Index>{5, 7}));
+    for (Index j = 0; j < 4; ++j) {
+        CHECK(std::abs(products.box[std::size_t(j)] - (j < 2 ? 0.0 : 0.5)) < 1e-6);
+        CHECK(std::abs(products.box[std::size_t(4 + j)] - (j < 2 ? 0.0 : 0.5)) < 1e-6);
+    }
+    // They are as far away as their boxes are, about, and bounds are bounds.
+    const std::vector<double> distances{1.0, 1.2, 1.4, 0.6, 0.8, 1.0};
+    for (Index p = 0; p < 6; ++p) {
+        const double bound = products.bound(p, {Norm::l1, samples.yhat, samples.weights});
+        CHECK(bound <= distances[std::size_t(p)] && bound > distances[std::size_t(p)] - 1e-6);
+    }
+}
+
+TEST("Where products are too many, the sets are tried one by one") {
+    // Twelve rules, each of two disjuncts that go with all others, and two that contradict each other.
+    Model model(14, 14, 0.0, 1.0);
+    const auto at_least = [&](Index j, double a, double b) {
+        Row row(14, 0.0);
+        row[std::size_t(j)] = a;
+        return model.add_row(row, b);
+    };
+    Droppable rules;
+    const auto add = [&](std::vector<std::vector<Index>> disjuncts) {
+        disjuncts.emplace_back();
+        model.add_rule(disjuncts);
+        model.component.logic.tied.back() = 1;
+        rules.boolean.push_back(model.component.logic.booleans() - 1);
+        rules.clause.push_back(model.component.logic.clauses() - 1);
+        rules.importance.push_back(1.0);
+    };
+    for (Index j = 0; j < 12; ++j) add({{at_least(j, 1.0, 0.25)}, {at_least(j, -1.0, -0.75)}});
+    add({{at_least(12, 1.0, 0.25)}});
+    add({{at_least(12, -1.0, -0.75)}});
+    std::vector<double> yhat(14, 0.4), weights(14, 1.0), z(14), distance(1), least(1);
+    std::vector<std::int8_t> status(1);
+    std::vector<Truth> assignment(std::size_t(model.component.logic.booleans()));
+    std::vector<Index> nodes(1);
+    const auto active = std::make_unique<bool[]>(14);
+    std::fill_n(active.get(), 14, true);
+    Batch batch{{active.get(), 1, 14}, {nullptr, 1, 0, 14}, {model.bound.data(), 1, Index(model.bound.size())},
+                {yhat.data(), 1, 14}, weights, {nullptr, 1, 0}};
+    Search search(model.component);
+    Call call;
+    const SetsOfBatch sets = search.cheapest(batch, rules, 100000, {1, false}, call);
+    CHECK((sets.of(0).sets == std::vector<std::vector<Index>>{{12}, {13}}));
+    CHECK(sets.of(0).products.count() == 0);
+    batch.leaving = &sets;
+    search.project(batch, {100000, 0.0, 0.0},
+                   {{z.data(), 1, 14}, distance, least, status, {assignment.data(), 1, Index(assignment.size())}, nodes},
+                   nullptr, {1, false}, call);
+    CHECK(std::abs(distance[0] - 13 * 0.15) < 1e-12);
+}

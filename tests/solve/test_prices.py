@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -468,31 +469,50 @@ def test_very_many_sets_are_searched_at_once(norm: str, coupled: bool) -> None:
     assert p.info.dropped == [("high0", "low1", "high2", "low3", "high4", "low5")]
 
 
-@NORMS
-def test_what_is_dropped_does_not_depend_on_the_batch(norm: str) -> None:
-    # Four rules, each for half of what there is: any two of them go.
+def halves(count: int) -> gdpnet.RuleModel:
+    """Four rules, each for half of what there is: any two of them go; and some that choose."""
     m = pyo.ConcreteModel()
-    m.y = pyo.Var(range(4), bounds=(0, 1))
-    m.total = pyo.Constraint(expr=sum(m.y[j] for j in m.y) == 1)
+    m.y = pyo.Var(range(4 + count), bounds=(0, 1))
+    m.total = pyo.Constraint(expr=sum(m.y[j] for j in range(4)) == 1)
     m.p = pyo.Param(mutable=True)
     m.active_when = pyo.Suffix()
-    for j in m.y:
+    for j in range(4):
         m.add_component(f"half{j}", gdpnet.rule(m.y[j] >= 0.5))
     m.active_when[m.half3] = m.p >= 1
-    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
-    rng = np.random.default_rng(5)
+    for j in range(4, 4 + count):
+        either = gdpnet.any_of(m.y[j] <= 0.3, m.y[j] - 0.1 * m.y[0] >= 0.7)
+        m.add_component(f"either{j}", gdpnet.rule(either))
+    return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p])
+
+
+@NORMS
+@pytest.mark.parametrize("count", [0, 2, 7])  # with 7 there are too many products to be listed
+def test_what_is_dropped_does_not_depend_on_the_batch(norm: str, count: int) -> None:
+    rules, rng = halves(count), np.random.default_rng(5)
     yhat, x = rng.dirichlet(np.ones(4), 40), np.arange(40.0)[:, None] % 2
-    together = gdpnet.project(rules, yhat, x, norm=norm, on_conflict="drop")
+    yhat = np.column_stack([yhat, rng.uniform(0, 1, (40, count))])
+    drop = partial(gdpnet.project, rules, norm=norm, on_conflict="drop")
+    together = drop(yhat, x)
     assert together.info.dropped is not None
     for s in range(0, 40, 3):
-        alone = gdpnet.project(rules, yhat[[s]], x[[s]], norm=norm, on_conflict="drop")
+        alone = drop(yhat[[s]], x[[s]])
         assert alone.y.tolist() == together.y[[s]].tolist()
         assert alone.info.dropped == [together.info.dropped[s]]
+    order = rng.permutation(40)
+    for threads in (1, 2, 3):
+        again = drop(np.tile(yhat[order], (3, 1)), np.tile(x[order], (3, 1)), threads=threads)
+        for at in range(3):
+            there = slice(40 * at, 40 * (at + 1))
+            assert again.y[there].tolist() == together.y[order].tolist()
+            assert again.disjunct[there].tolist() == together.disjunct[order].tolist()
+            assert again.info.dropped[there] == [together.info.dropped[s] for s in order]
     # Those that are wanted most stay.
     for s, names in enumerate(together.info.dropped):
-        count = 4 if x[s, 0] else 3
-        kept = np.argsort(-yhat[s, :count])[:2]
-        assert set(names) == {f"half{j}" for j in range(count) if j not in kept}
+        of = 4 if x[s, 0] else 3
+        if count == 0:  # else the first is worth more than it shows
+            kept = np.argsort(-yhat[s, :of])[:2]
+            assert set(names) == {f"half{j}" for j in range(of) if j not in kept}
+        assert len(names) == of - 2
 
 
 def test_a_priced_rule_is_bought_off_and_not_dropped() -> None:

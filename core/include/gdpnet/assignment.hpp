@@ -58,10 +58,29 @@ public:
     }
 
     // From now on one of a sample's cheapest sets of rules is left out; null: nothing is.
-    void leave_one_of(const SetsOfBatch* sets, Index s) {
+    void leave_one_of(const SetsOfBatch* sets, Index s, const Prediction& prediction) {
         droppable_ = sets != nullptr && sets->rules.count() > 0 ? &sets->rules : nullptr;
         one_of_ = droppable_ != nullptr ? &sets->of(s) : nullptr;
         found_ = nullptr;
+        prediction_ = prediction;
+    }
+
+    // The products of which one is still to be chosen; null where they are not listed.
+    const KeptProducts* open_products() const {
+        return open_sets() != nullptr && one_of_->products.count() > 0 ? &one_of_->products : nullptr;
+    }
+
+    // What the points of an open product cost at least.
+    double product_bound(Index product) const { return one_of_->products.bound(product, prediction_); }
+
+    // Leaves out the set of a product, and chooses its disjuncts. False on contradiction.
+    template <class Node>
+    bool choose_product(Node& node, Index product) {
+        const KeptProducts& products = one_of_->products;
+        leave_out_set(products.set[std::size_t(product)]);
+        for (Index literal : products.literals(product))
+            if (!choose(node, literal)) return false;
+        return true;
     }
 
     // From now on the cheapest sets are looked for.
@@ -409,6 +428,7 @@ private:
     const Droppable* droppable_ = nullptr;   // rules that may be left out,
     const CheapestSets* one_of_ = nullptr;   // ... the sets that may be,
     CheapestSets* found_ = nullptr;          // ... or those found so far, while they are looked for
+    Prediction prediction_{};                // ... of which sample
     const bool curved_;                // whether some row is
     bool flat_ = true;
 };

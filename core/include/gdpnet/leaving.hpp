@@ -3,15 +3,17 @@
 // Such a rule has one more disjunct, the last, without rows, whose boolean is tied: it is never found to hold by itself,
 // somebody has to decide for it. Which rules are left out is a matter of the rules alone, not of the prediction: the
 // cheapest sets by importance. They are found by a search in which no distance counts, once for all samples whose rules
-// are the same (`Search::cheapest`). Then each sample is searched as usual, but for one thing: where a decision is needed
-// for the first time, the children are the sets. What a set costs at least is known there from what was looked ahead: the
-// most that a broken rule costs which it does not leave out. So of many sets few are opened.
+// are the same (`Search::cheapest`). Then each sample is searched as usual, but for one thing: the first decision is among
+// the products of disjuncts that go with the sets (kept.hpp). Where these are too many, it is among the sets, as soon as a
+// decision is needed. What a set costs at least is known there from what was looked ahead: the most that a broken rule
+// costs which it does not leave out. So of many sets few are opened.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "gdpnet/component.hpp"
+#include "gdpnet/kept.hpp"
 #include "gdpnet/tolerances.hpp"
 
 namespace gdpnet {
@@ -43,6 +45,7 @@ struct CheapestSets {
     bool hopeless = false;     // it is proved not to help
     bool listed = true;        // whether all are in the list; else whatever is as cheap will do
     std::vector<std::vector<Index>> sets;  // places among the rules that may be left out, in their order
+    KeptProducts products;     // that go with them; none where there are too many
 
     // What counts as equally cheap, and as cheaper.
     double enough() const { return least + kSameImportance * std::max(1.0, least); }

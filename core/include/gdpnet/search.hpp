@@ -54,11 +54,14 @@ struct Effort {
 
 // An open node. What is not said here of `subject`, `first` and `bound` is up to the visitor.
 struct Frame {
+    // What its children are: literals of a clause, two sides of a column, sets of rules that are left out, or products
+    // that go with such sets.
+    enum class Of { clause, split, sets, products };
+
     Index children = 0;
     Index next = 0;       // the child to be opened next
     Index subject = 0;    // the clause branched on; of a split its column
-    bool split = false;   // two sides of a column instead of literals of a clause,
-    bool sets = false;    // ... or sets of rules that are left out
+    Of of = Of::clause;
     Index first = 0;
     double bound = 0.0;
     double value = 0.0;   // of a split column
@@ -66,9 +69,9 @@ struct Frame {
     double share = 0.0;   // of the search, that each of its children has
 };
 
-// Room for the children of a frame, as wide as the longest clause, or as many sets of rules as there may be.
+// Room for the children of a frame, as wide as the longest clause, or as many sets or products as there may be.
 struct Children {
-    Vector<Index> literal;  // of a split: -1 down, 1 up; of sets: which
+    Vector<Index> literal;  // of a split: -1 down, 1 up; of sets and products: which
     Vector<double> bound;   // what any point below costs at least, or another order of merit
 };
 
@@ -76,7 +79,7 @@ class Stack {
 public:
     explicit Stack(const Component& component) {
         const Logic& logic = component.logic;
-        Index integers = 0, width = CheapestSets::kMost;
+        Index integers = 0, width = std::max(CheapestSets::kMost, KeptProducts::kMost);
         for (auto whole : component.rows.integer) integers += whole;
         for (Index c = 0; c < logic.clauses(); ++c)
             width = std::max(width, logic.clause_start[c + 1] - logic.clause_start[c]);
@@ -146,7 +149,7 @@ inline void open_split(Frame& frame, const Children& children, Index column, dou
     children.bound[0] = children.bound[1] = bound;
     frame.children = 2;
     frame.subject = column;
-    frame.split = true;
+    frame.of = Frame::Of::split;
     frame.value = value;
     frame.bound = bound;
 }
@@ -177,7 +180,7 @@ inline bool open_sets(Frame& frame, const Children& children, const Assignment& 
                       double objective, double cutoff) {
     const CheapestSets* open = assignment.open_sets();
     if (open == nullptr) return false;
-    frame.sets = true;
+    frame.of = Frame::Of::sets;
     const Droppable& rules = *assignment.droppable();
     for (Index set = 0; set < Index(open->sets.size()); ++set) {
         double bound = objective;
@@ -194,12 +197,22 @@ inline bool open_sets(Frame& frame, const Children& children, const Assignment& 
     return true;
 }
 
+// Makes a frame of the products that go with these sets, where one is still to be chosen.
+inline void open_products(Frame& frame, const Children& children, const Assignment& assignment, double cutoff) {
+    frame.of = Frame::Of::products;
+    for (Index product = 0; product < assignment.open_products()->count(); ++product) {
+        const double bound = assignment.product_bound(product);
+        if (bound < cutoff) insert_child(frame, children, product, bound);
+    }
+}
+
 // Applies a child where explored siblings are left out.
 template <Node N>
 bool apply_child(N& node, Assignment& assignment, Frame& frame, const Children& children) {
     const Index child = frame.next - 1;
-    if (frame.split) return node.split(frame.subject, frame.value, children.literal[child] > 0);
-    if (frame.sets) {
+    if (frame.of == Frame::Of::split) return node.split(frame.subject, frame.value, children.literal[child] > 0);
+    if (frame.of == Frame::Of::products) return assignment.choose_product(node, children.literal[child]);
+    if (frame.of == Frame::Of::sets) {
         assignment.leave_out_set(children.literal[child]);
         return true;
     }
@@ -229,7 +242,7 @@ Finish search(N& node, Assignment& assignment, Stack& stack, V& visitor, Watch& 
                 stack.reach(depth);
                 Frame& frame = stack.frame(depth);
                 frame.children = frame.next = 0;
-                frame.split = frame.sets = false;
+                frame.of = Frame::Of::clause;
                 frame.decided = assignment.decided();
                 visitor.open(frame, stack.children(depth));
                 node.save(depth);

@@ -18,6 +18,10 @@ constexpr int kRefinements = 4;         // ... by so many steps
 constexpr Index kRefactorAge = 60;      // pivots after which the tableau is built anew
 constexpr double kImprovement = 1e-11;  // an incumbent must be beaten by this, relative to max(1, distance)
 constexpr double kSameImportance = 1e-9;  // sets of rules that differ by less are equally cheap, relative to max(1, importance)
+constexpr double kBoxRoom = 1e-8;       // that boxes leave around points, relative: more than a row or bound is violated by,
+constexpr double kBoxEmpty = 1e-6;      // ... what empties them for certain, and what matters little
+constexpr Index kBoxRounds = 8;         // by which one is drawn in
+constexpr Index kBoxSteps = 1024, kBoxRules = 64;  // disjuncts that are tried for all of them; rules that one product decides
 constexpr double kTableaus = 256e6;     // bytes for the tableaus of open nodes; deeper ones are built anew
 
 // ---- the quadratic program at a node, and the least norm
