@@ -21,11 +21,13 @@ void expect(bool fits, const char* what) {
 
 // The samples of a call. `path` is written by `solve` and read by `vjp`.
 blocks::Batch batch_of(const blocks::Part& part, const Indices& samples, const Lines& bound, const Stack& varying,
-                       const Lines& yhat, const Numbers& weights, double eps, const Array<double, 2>& path) {
+                       const Lines& yhat, const Numbers& weights, double eps, const Lines& price, const Array<double, 2>& path) {
     const Index size = yhat.extent(0);
     expect(bound.extent(0) == size && varying.extent(0) == size, "samples of bound, varying and yhat differ");
     expect(weights.extent(0) == yhat.extent(1), "weights: one for each output");
     expect(path.extent(0) == samples.extent(0) && path.extent(1) == part.path_width(), "path: wrong shape");
+    expect(price.extent(1) == 0 || (price.extent(0) == samples.extent(0) && price.extent(1) == part.shape().copies),
+           "price: (samples, copies), or none");
     for (Index k = 0; k < samples.extent(0); ++k)
         expect(samples.data()[k] >= 0 && samples.data()[k] < size, "samples: out of range");
     blocks::Batch batch;
@@ -40,6 +42,7 @@ blocks::Batch batch_of(const blocks::Part& part, const Indices& samples, const L
     batch.columns = varying.extent(2);
     batch.outputs = yhat.extent(1);
     batch.eps = eps;
+    if (price.extent(1) > 0) batch.price = price.data();
     batch.path = path.data();
     return batch;
 }
@@ -67,8 +70,8 @@ void bind_blocks(nb::module_& module) {
         .def(
             "solve",
             [](blocks::Part& self, Indices samples, Lines bound, Stack varying, Lines yhat, Numbers weights, double eps,
-               Array<double, 2> path, Array<double, 2> y, Array<bool, 1> solved, Index threads, bool chosen) {
-                const auto batch = batch_of(self, samples, bound, varying, yhat, weights, eps, path);
+               Lines price, Array<double, 2> path, Array<double, 2> y, Array<bool, 1> solved, Index threads, bool chosen) {
+                const auto batch = batch_of(self, samples, bound, varying, yhat, weights, eps, price, path);
                 expect(y.extent(0) == yhat.extent(0) && y.extent(1) == yhat.extent(1) && solved.extent(0) == yhat.extent(0),
                        "y, solved: wrong shape");
                 interruptible(kNoLimit, [&](Call& call) {
@@ -76,27 +79,29 @@ void bind_blocks(nb::module_& module) {
                 });
             },
             nb::arg("samples"), nb::arg("bound"), nb::arg("varying"), nb::arg("yhat"), nb::arg("weights"), nb::arg("eps"),
-            nb::arg("path"), nb::arg("y"), nb::arg("solved"), nb::arg("threads"), nb::arg("chosen"))
+            nb::arg("price"), nb::arg("path"), nb::arg("y"), nb::arg("solved"), nb::arg("threads"), nb::arg("chosen"))
         .def(
             "vjp",
             [](blocks::Part& self, Indices samples, Lines bound, Stack varying, Lines yhat, Numbers weights, double eps,
-               Array<double, 2> path, Lines gradient, Array<double, 2> to_yhat, Array<double, 2> to_bound,
-               Array<double, 3> to_varying, Index threads, bool chosen) {
-                const auto batch = batch_of(self, samples, bound, varying, yhat, weights, eps, path);
+               Lines price, Array<double, 2> path, Lines gradient, Array<double, 2> to_yhat, Array<double, 2> to_bound,
+               Array<double, 3> to_varying, Array<double, 2> to_price, Index threads, bool chosen) {
+                const auto batch = batch_of(self, samples, bound, varying, yhat, weights, eps, price, path);
                 expect(gradient.extent(0) == yhat.extent(0) && gradient.extent(1) == yhat.extent(1) &&
                            to_yhat.extent(0) == yhat.extent(0) && to_yhat.extent(1) == yhat.extent(1) &&
                            to_bound.extent(0) == bound.extent(0) && to_bound.extent(1) == bound.extent(1) &&
                            to_varying.extent(0) == varying.extent(0) && to_varying.extent(1) == varying.extent(1) &&
-                           to_varying.extent(2) == varying.extent(2),
+                           to_varying.extent(2) == varying.extent(2) && to_price.extent(0) == price.extent(0) &&
+                           to_price.extent(1) == price.extent(1),
                        "gradients: wrong shape");
                 interruptible(kNoLimit, [&](Call& call) {
-                    self.vjp(batch, {gradient.data(), to_yhat.data(), to_bound.data(), to_varying.data()},
+                    self.vjp(batch, {gradient.data(), to_yhat.data(), to_bound.data(), to_varying.data(),
+                                     batch.price == nullptr ? nullptr : to_price.data()},
                              {threads, chosen}, call);
                 });
             },
             nb::arg("samples"), nb::arg("bound"), nb::arg("varying"), nb::arg("yhat"), nb::arg("weights"), nb::arg("eps"),
-            nb::arg("path"), nb::arg("gradient"), nb::arg("to_yhat"), nb::arg("to_bound"), nb::arg("to_varying"),
-            nb::arg("threads"), nb::arg("chosen"));
+            nb::arg("price"), nb::arg("path"), nb::arg("gradient"), nb::arg("to_yhat"), nb::arg("to_bound"),
+            nb::arg("to_varying"), nb::arg("to_price"), nb::arg("threads"), nb::arg("chosen"));
 }
 
 }  // namespace gdpnet::bind

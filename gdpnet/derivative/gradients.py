@@ -15,12 +15,11 @@ from gdpnet import core
 from gdpnet.derivative.passing import Identity, WeightedSum
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.errors import IdentityGradientWarning, InputError, SolverError, ZeroGradientWarning
-from gdpnet.ir.rules import Rules, refuse_priced
+from gdpnet.ir.rules import Rules
 from gdpnet.solve.base import Answer, Array, Backend, Gradients, Linearisation, Request
 from gdpnet.solve.conic.linearisation import ConicLinearisation
 from gdpnet.solve.exact.backend import Exact
 from gdpnet.solve.exact.linearisation import ExactLinearisation
-from gdpnet.solve.extended.backend import Extended
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 from gdpnet.solve.status import Status
 
@@ -59,9 +58,6 @@ class Sensitivity(ABC):
 
     def refuse_rows(self, rules: Rules) -> None:  # noqa: B027
         """Raise where it does not know a kind of row; most do not ask."""
-
-    def refuse_prices(self, rules: Rules, backend: Backend) -> None:  # noqa: B027
-        """Raise where it cannot be had of rules with prices; most do not ask."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +107,7 @@ class QP(Sensitivity):
     a mean of the nearest points of the products whose value (the squared distance, or the l1
     distance) is within eps of the least.
 
-    Prices are part of a product's value, and y follows them through the weights. For relaxations in
-    l1 (linear rows) rules with prices are refused.
+    Prices are part of a product's value, and y follows them through the weights.
 
     Args:
         eps: size of the quadratic term.
@@ -145,11 +140,6 @@ class QP(Sensitivity):
             raise SolverError(reason)
         super().refuse(backend)
 
-    def refuse_prices(self, rules: Rules, backend: Backend) -> None:
-        """Raise for relaxations in l1, whose kernel puts no cost on the weights of products."""
-        if isinstance(backend, Extended):
-            refuse_priced(rules.data, f"gradient: {self!r} of a relaxation in l1")
-
     def backward(self, request: Request, answer: Answer) -> Regularised:
         """The derivative of the regularised program, and its point."""
         from gdpnet.derivative.qp.dnf import solve_qp
@@ -166,7 +156,7 @@ class QP(Sensitivity):
 
             return WeightedQPs(request, answer, float(self.eps), self.cap)
         if isinstance(found, RelaxedJacobian):
-            return RelaxedQPs(found, settings.weights, float(self.eps), settings.threads)
+            return RelaxedQPs(found, settings, float(self.eps))
         vertex, rules = answer.linearisation, request.rules
         if vertex is not None and not Exact().searches(request):
             none = np.zeros(len(answer.y), dtype=bool)
@@ -251,11 +241,6 @@ class Mixed(Sensitivity):
         """Raise where one of the two does not know a kind of row."""
         self.first.refuse_rows(rules)
         self.second.refuse_rows(rules)
-
-    def refuse_prices(self, rules: Rules, backend: Backend) -> None:
-        """Raise where one of the two cannot be had of rules with prices."""
-        self.first.refuse_prices(rules, backend)
-        self.second.refuse_prices(rules, backend)
 
     def backward(self, request: Request, answer: Answer) -> Linearisation:
         """The weighted mean."""

@@ -253,7 +253,6 @@ class Projector:
             self.sensitivity.refuse(self.backend)
             self.sensitivity.refuse_norm(norm)
             self.sensitivity.refuse_rows(rules)
-            self.sensitivity.refuse_prices(rules, self.backend)
         if forward == "qp" and (strict or getattr(self.backend, "tie", "first") != "first"):
             raise InputError("forward: 'qp' returns no vertex: it has no strict and no tie.")
         self.weights, self._unit = weights_of(weights, rules)

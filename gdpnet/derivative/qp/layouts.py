@@ -7,8 +7,8 @@ import numpy as np
 from gdpnet.derivative.qp.parts import BlockPart, block_part, solve_parts
 from gdpnet.derivative.regularised import Regularised
 from gdpnet.ir.rules import Rules
-from gdpnet.relaxation.blocks import Part
-from gdpnet.solve.base import Array, Gradients
+from gdpnet.relaxation.blocks import Part, payers
+from gdpnet.solve.base import Array, Gradients, Settings
 from gdpnet.solve.extended.jacobian import RelaxedJacobian
 
 
@@ -19,9 +19,8 @@ class RelaxedQPs(Regularised):
 
     Args:
         vertices: the relaxed projections.
-        weights: of the outputs, the largest 1, (d,).
+        settings: of the batch.
         eps: the regularisation.
-        threads: how many, or None to choose.
 
     Attributes:
         y: the regularised point, (B, d); the prediction where there is none.
@@ -29,9 +28,7 @@ class RelaxedQPs(Regularised):
         known: the others.
     """
 
-    def __init__(
-        self, vertices: RelaxedJacobian, weights: Array, eps: float, threads: int | None = None
-    ) -> None:
+    def __init__(self, vertices: RelaxedJacobian, settings: Settings, eps: float) -> None:
         layouts, numbers = vertices.layouts, vertices.number
         known = layouts.ready.rules.cache[_Known]
         members: dict[int, tuple[BlockPart, list[Array]]] = {}
@@ -43,11 +40,12 @@ class RelaxedQPs(Regularised):
                 members.setdefault(id(part), (part, []))[1].append(samples)
         found = solve_parts(
             [(part, np.concatenate(samples)) for part, samples in members.values()],
-            *(vertices.instance, vertices.start, weights, eps, threads),
+            *(vertices.instance, vertices.start, settings.weights, eps, settings.threads),
         )
         self.y = found.y
         self.capped = self._missing = ~found.solved
         self.known = found.solved
+        self._price_unit = settings.price_unit
         self._jacobian = vertices.with_groups([(np.arange(len(numbers)), found)])
 
     @property
@@ -57,7 +55,10 @@ class RelaxedQPs(Regularised):
 
     def vjp(self, gradient: Array) -> Gradients:
         """Gradients of a loss from its gradient with respect to y, (B, d)."""
-        return self._jacobian.vjp(gradient)
+        found = self._jacobian.vjp(gradient)
+        if found.price is None:
+            return found
+        return found._replace(price=found.price / self._price_unit)
 
 
 class _Known:
@@ -79,5 +80,6 @@ class _Known:
             self._made[part] = block_part(
                 *(self._rules, part.columns, part.rows),
                 [[product.rows for product in block.products] for block in part.blocks],
+                payers=payers(self._rules.data, (part,)),
             )
         return self._made[part]

@@ -3,7 +3,8 @@
 See `core/include/gdpnet/blocks/path.hpp` for the program. Every block has copies of all columns of
 its part; their sums are the same in all blocks, auxiliaries included, and the quadratic term stands
 on every copy and on no sum. As in the hull, a copy's eta is at most its weight times the output's
-range; without that, products without weight, even empty ones, would take up a share of eta.
+range; without that, products without weight, even empty ones, would take up a share of eta. What a
+product chooses may cost something: its price times its weight is part of the objective.
 
 Outputs whose ranges differ by many orders of magnitude may not be solved; `solved` tells.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,10 +33,12 @@ class BlockPart:
 
     Attributes:
         outputs: their number.
+        payers: which booleans with a price each product chooses, (priced, copies) of 0 and 1.
         native: columns, rows, blocks and copies, as the core reads them.
     """
 
     outputs: int
+    payers: Array
     native: core.BlockPart
 
 
@@ -43,6 +47,7 @@ def block_part(
     columns: Sequence[int],
     always: Sequence[int],
     blocks: Sequence[Sequence[Sequence[int]]],
+    payers: Array | None = None,
 ) -> BlockPart:
     """A part of a layout.
 
@@ -51,6 +56,8 @@ def block_part(
         columns: of the part, outputs first.
         always: global rows, part of every product.
         blocks: rows of each product of each block.
+        payers: which booleans with a price each of these products chooses, (priced, products) of 0
+            and 1; None where none has one.
     """
     data, table = rules.data, rules.table
     used = sorted({*always, *(i for block in blocks for product in block for i in product)})
@@ -76,6 +83,7 @@ def block_part(
     entries = _entries(data, used, columns, d)
     return BlockPart(
         d,
+        np.zeros((0, len(copies))) if payers is None else payers,
         core.BlockPart(
             outputs=d,
             auxiliaries=len(columns) - d,
@@ -110,30 +118,44 @@ def _entries(
     return found
 
 
+class SolvedPart(NamedTuple):
+    """A part of the layouts of some samples.
+
+    Attributes:
+        part: the part.
+        samples: that have it, (size,).
+        price: of its products, (size, copies); (size, 0) where nothing costs anything.
+        path: where they left the central path.
+    """
+
+    part: BlockPart
+    samples: Array
+    price: Array
+    path: Array
+
+
 @dataclass(frozen=True)
 class RelaxedSolved:
     """Solutions of a batch.
 
     Attributes:
         y: the regularised point, (B, d); the prediction where a part was not solved.
-        solved: where the end of the central path was reached, (B,) bool.
-        bound: right sides, (B, m).
-        varying: coefficients that depend on x, (B, k, n).
-        yhat: predictions, (B, d).
+        solved: whether all parts of a sample were solved, (B,) bool.
+        instance: the rules for the batch.
+        yhat: predictions within the bounds, (B, d).
         weights: of the outputs, (d,).
         eps: the regularisation.
-        parts: each with the samples that have it, and where they left the central path.
+        parts: what was solved.
         threads: as asked for, or None to choose.
     """
 
     y: Array
     solved: Array
-    bound: Array
-    varying: Array
+    instance: Instance
     yhat: Array
     weights: Array
     eps: float
-    parts: tuple[tuple[BlockPart, Array, Array], ...]
+    parts: tuple[SolvedPart, ...]
     threads: int | None
 
     def vjp(self, gradient: Array) -> Gradients:
@@ -142,23 +164,31 @@ class RelaxedSolved:
         What was not solved passes unchanged.
         """
         gradient = np.ascontiguousarray(gradient)
-        zeros = np.zeros_like(self.bound), np.zeros_like(self.varying)
-        found = Gradients(gradient.copy(), *zeros)
-        for part, samples, path in self.parts:
+        bound, varying, price = self.instance.bound, self.instance.varying, self.instance.price
+        found = Gradients(
+            *(gradient.copy(), np.zeros(bound.shape), np.zeros(varying.shape)),
+            np.zeros(price.shape) if price.shape[1] else None,
+        )
+        for part, samples, own, path in self.parts:
+            to_price = np.zeros(own.shape)
             part.native.vjp(
-                *(samples, self.bound, self.varying, self.yhat, self.weights, self.eps),
+                *(samples, bound, varying, self.yhat, self.weights, self.eps, own),
                 path=path,
                 gradient=gradient,
                 to_yhat=found.yhat,
                 to_bound=found.bound,
                 to_varying=found.varying,
+                to_price=to_price,
                 threads=workers_of(self.threads),
                 chosen=self.threads is not None,
             )
+            if found.price is not None and own.shape[1]:
+                found.price[samples] += to_price @ part.payers.T
         if not self.solved.all():
             found.yhat[~self.solved] = gradient[~self.solved]
-            found.bound[~self.solved] = 0.0
-            found.varying[~self.solved] = 0.0
+            for other in found[1:]:
+                if other is not None:
+                    other[~self.solved] = 0.0
         return found
 
 
@@ -174,25 +204,29 @@ def solve_parts(
 
     Args:
         parts: each with the samples that have it.
-        instance: the rules for the batch.
+        instance: the rules for the batch, prices in units of what is minimised.
         yhat: predictions within the bounds, (B, d).
         weights: of the outputs, the largest 1, (d,).
         eps: the regularisation, positive.
         threads: how many, or None to choose.
     """
-    bound, varying, yhat, weights = map(
-        np.ascontiguousarray, (instance.bound, instance.varying, yhat, weights)
+    yhat, weights = np.ascontiguousarray(yhat), np.ascontiguousarray(weights)
+    instance = instance._replace(
+        bound=np.ascontiguousarray(instance.bound), varying=np.ascontiguousarray(instance.varying)
     )
     y, solved = yhat.copy(), np.ones(len(yhat), dtype=np.bool_)
     found = []
     for part, samples in parts:
         if part.outputs == 0:
             continue
+        price = np.zeros((len(samples), 0))
+        if part.payers.any():
+            price = np.ascontiguousarray(instance.price[samples] @ part.payers)
         path = np.empty((len(samples), part.native.path_width))
         part.native.solve(
-            *(samples, bound, varying, yhat, weights, eps, path, y, solved),
-            *(workers_of(threads), threads is not None),
+            *(samples, instance.bound, instance.varying, yhat, weights, eps, price, path, y),
+            *(solved, workers_of(threads), threads is not None),
         )
-        found.append((part, samples, path))
+        found.append(SolvedPart(part, samples, price, path))
     y[~solved] = yhat[~solved]
-    return RelaxedSolved(y, solved, bound, varying, yhat, weights, eps, tuple(found), threads)
+    return RelaxedSolved(y, solved, instance, yhat, weights, eps, tuple(found), threads)

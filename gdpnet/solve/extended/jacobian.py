@@ -71,6 +71,10 @@ class RelaxedJacobian(Linearisation):
             found.yhat[samples] = part.yhat
             found.bound[samples] = part.bound[:, :m]
             found.varying[samples] = part.varying[:, :k, :n]
+            if part.price is not None:
+                if found.price is None:  # vertices do not follow prices
+                    found = found._replace(price=np.zeros((len(gradient), part.price.shape[1])))
+                found.price[samples] = part.price
         self._through_bounds(found)
         fixed = self.rules.cache[_fixed]
         if fixed.size:

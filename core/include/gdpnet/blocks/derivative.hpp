@@ -52,8 +52,8 @@ inline void list_holding(const Shape& shape, double eps, Work<V>& work) {
     }
 }
 
-// Writes the right sides of the copies: what the multipliers hold so far. `share` of the quadratic
-// term's slope is in them: 1 for the multipliers of the point, 0 for the derivative.
+// Writes the right sides of the copies: what the multipliers hold so far. `share` of the slopes of the
+// quadratic term and of prices is in them: 1 for the multipliers of the point, 0 for the derivative.
 template <class V>
 inline void write_holds(const Shape& shape, double eps, double share, Work<V>& work) {
     const Index width = shape.width;
@@ -65,6 +65,7 @@ inline void write_holds(const Shape& shape, double eps, double share, Work<V>& w
         for (Index j = 0; j < width; ++j) {
             const Index at = copy * width + j;
             V hold = share * curvature<V>(shape, j, eps) * work.x[at];
+            if (j == 2 * shape.outputs) hold += share * work.price[copy];
             if (j <= 2 * shape.outputs) hold += work.tight_sign[at] * work.d_lower[at];
             right[j] = 0.0 - hold;
         }
@@ -134,6 +135,13 @@ inline void hold(const Shape& shape, double eps, double share, V measure, Work<V
     solve_all(shape, work);
 }
 
+// Writes what prices of sample k of a call do: each is a slope in the weight of its product.
+template <class V>
+inline void write_price_gradients(const Shape& shape, const Work<V>& work, int lane, Index k, Adjoints adjoints) {
+    for (Index copy = 0; copy < shape.copies; ++copy)
+        adjoints.price[k * shape.copies + copy] = work.d_x[copy * shape.width + 2 * shape.outputs].get(lane);
+}
+
 // Adds what the rows of a sample contribute; their multipliers are in `aim`.
 template <class V>
 inline void add_gradients(const Shape& shape, const Batch& batch, const Work<V>& work, int lane, Index s,
@@ -184,6 +192,7 @@ void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoin
         for (int lane = 0; lane < V::kLanes; ++lane) {
             const Index k = lane < own ? first + lane : last - 1;
             write_table(shape, batch, batch.samples[k], work, lane);
+            write_prices(shape, batch, k, work, lane);
             restore(shape, batch, k, work, lane);
         }
         for (Index j = 0; j < shape.width; ++j) work.vector[j] = cost<V>(shape, batch, j);
@@ -204,8 +213,10 @@ void vjp(const Shape& shape, const Batch& batch, Index first, Index last, Adjoin
         V measure = kTiny;
         for (Index j = 0; j < 2 * d; ++j) measure = most(measure, work.vector[j] / (kStiffest * batch.eps));
         hold(shape, batch.eps, 0.0, measure, work);
-        for (int lane = 0; lane < own; ++lane)
+        for (int lane = 0; lane < own; ++lane) {
             add_gradients(shape, batch, work, lane, batch.samples[first + lane], adjoints);
+            if (adjoints.price != nullptr) write_price_gradients(shape, work, lane, first + lane, adjoints);
+        }
     }
 }
 

@@ -6,14 +6,14 @@
 //
 // With `|z|^2 + |eta|^2 = 2 (p^2 + q^2)` the program of a part is
 //
-//     minimise    w.(P + Q) + eps sum_ck (p^2 + q^2 + 1/2 lambda^2 + 1/2 a^2)
+//     minimise    w.(P + Q) + sum_ck c_k lambda + eps sum_ck (p^2 + q^2 + 1/2 lambda^2 + 1/2 a^2)
 //     subject to  rows of each copy:  g.x <= 0  or  == 0,  homogeneous in (p, q, lambda, a),
 //                 bounds, and eta <= (upper - lower) lambda among them
 //                 sum_k x_ck = sigma = (P, Q, 1, A)  for every block
 //
-// All blocks share sigma. Several samples are on their way at a time, one in each lane; one that is at the
-// end of its central path makes room for the next. In the steps, equalities are rows with a small
-// compliance, whose multipliers are iterated.
+// where c_k is what the product costs. All blocks share sigma. Several samples are on their way at a time, one
+// in each lane; one that is at the end of its central path makes room for the next. In the steps, equalities
+// are rows with a small compliance, whose multipliers are iterated.
 #pragma once
 
 #include "gdpnet/blocks/newton.hpp"
@@ -89,6 +89,7 @@ inline void write_right_sides(const Shape& shape, double eps, Work<V>& work) {
             for (Index j = 0; j < width; ++j) {
                 const Index at = copy * width + j;
                 V total = curvature<V>(shape, j, eps) * work.x[at] + work.sums[c * width + j];
+                if (j == fixed) total += work.price[copy];
                 if (j <= fixed) total += work.aim_lower[at] * work.per_x[at];
                 right[j] = 0.0 - total;
             }

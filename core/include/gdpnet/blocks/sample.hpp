@@ -80,10 +80,24 @@ inline double cost(const Shape& shape, const Batch& batch, Index j) {
     return j < 2 * shape.outputs ? batch.weights[shape.columns[j % shape.outputs]] : 0.0;
 }
 
+// What the products of sample k of a call cost. The weights of a block add up to 1, so what all cost is left out.
+template <class V>
+inline void write_prices(const Shape& shape, const Batch& batch, Index k, Work<V>& work, int lane) {
+    for (Index c = 0; c < shape.blocks; ++c) {
+        double cheapest = kInfinity;
+        const auto price = [&](Index copy) { return batch.price == nullptr ? 0.0 : batch.price[k * shape.copies + copy]; };
+        for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy)
+            if (price(copy) < cheapest) cheapest = price(copy);
+        for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy)
+            work.price[copy].set(lane, price(copy) - cheapest);
+    }
+}
+
 // The table of sample k of a call, and a point inside.
 template <class V>
 inline void begin(const Shape& shape, const Batch& batch, Index k, Work<V>& work, int lane) {
     write_table(shape, batch, batch.samples[k], work, lane);
+    write_prices(shape, batch, k, work, lane);
     const Index width = shape.width, fixed = 2 * shape.outputs;
     const double blocks = double(shape.blocks);
     for (Index j = 0; j < width; ++j) work.shared[j].set(lane, j < fixed ? 0.1 : 0.0);
@@ -94,7 +108,7 @@ inline void begin(const Shape& shape, const Batch& batch, Index k, Work<V>& work
         for (Index copy = shape.first_copy[c]; copy < shape.first_copy[c + 1]; ++copy) {
             V* x = work.x + copy * width;
             for (Index j = 0; j < width; ++j) {
-                const double slope = cost<V>(shape, batch, j) / blocks;
+                const double slope = j == fixed ? work.price[copy].get(lane) : cost<V>(shape, batch, j) / blocks;
                 x[j].set(lane, work.shared[j].get(lane) / count);
                 work.lower[copy * width + j].set(lane, j > fixed ? 0.0 : slope > 0.1 ? slope : 0.1);
             }

@@ -48,6 +48,7 @@ struct Batch {
     Index columns = 0;
     Index outputs = 0;
     double eps = 0.0;
+    const double* price = nullptr;  // of the products, as copies are in order, (size, copies); none: nothing costs anything
     // Where samples left the central path, (size, 2 copies D + 2 places): the copies x, multipliers of
     // their signs, slacks of the rows of the copies, and their multipliers.
     double* path;
@@ -65,6 +66,7 @@ struct Adjoints {
     double* yhat;     // (B, outputs)
     double* bound;    // (B, bounds)
     double* varying;  // (B, lines, columns)
+    double* price = nullptr;  // (size, copies), written where there are prices
 };
 
 // Asks whether the user wants to stop; asked once in a round of steps.

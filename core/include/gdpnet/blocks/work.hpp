@@ -11,6 +11,7 @@ template <class V>
 struct Work {
     V* table;           // (lines, D)
     V* unit;            // (lines,): by which the rows were scaled
+    V* price;           // (copies,): of a product, above the least of its block
     V* x;               // (copies, D)
     V* lower;           // (copies, D): multipliers of their signs
     V* slack;           // (places,)
@@ -77,6 +78,7 @@ Index lay_out(const Shape& shape, V* memory, Work<V>& work) {
     for (auto* array : {&work.joined, &work.factor}) room(*array, width * width);
     room(work.table, shape.lines * width);
     room(work.unit, shape.lines);
+    room(work.price, shape.copies);
     room(work.inverse, copies * width);
     room(work.block, blocks * width);
     work.tight_sign = work.per_lower;
