@@ -35,11 +35,12 @@ Arrays gap_in_the_middle() {
 }
 
 struct Solved {
-    std::vector<double> y, path, to_yhat, to_bound;
+    std::vector<double> y, path, to_yhat, to_bound, to_price;
     std::array<bool, 64> solved;
 };
 
-Solved run(Part& part, const std::vector<double>& yhat, double eps, Threads threads = {}) {
+// `price`: of the two products of each sample; none if empty.
+Solved run(Part& part, const std::vector<double>& yhat, double eps, Threads threads = {}, const std::vector<double>& price = {}) {
     const Index size = Index(yhat.size());
     std::vector<Index> samples(yhat.size());
     std::vector<double> bound, weights{1.0};
@@ -63,25 +64,29 @@ Solved run(Part& part, const std::vector<double>& yhat, double eps, Threads thre
     batch.outputs = 1;
     batch.eps = eps;
     batch.path = found.path.data();
+    batch.price = price.empty() ? nullptr : price.data();
     Call call;
     part.solve(batch, {found.y.data(), found.solved.data()}, threads, call);
     const std::vector<double> gradient(yhat.size(), 1.0);
     found.to_yhat = gradient;
     found.to_bound.assign(bound.size(), 0.0);
-    part.vjp(batch, {gradient.data(), found.to_yhat.data(), found.to_bound.data(), nullptr}, threads, call);
+    found.to_price.assign(price.size(), 0.0);
+    double* to_price = price.empty() ? nullptr : found.to_price.data();
+    part.vjp(batch, {gradient.data(), found.to_yhat.data(), found.to_bound.data(), nullptr, to_price}, threads, call);
     return found;
 }
 
 // The same program by its one degree of freedom: with weight l on the first product (l z1 <= l (3 - yhat)
 // and so on), minimised over a fine grid. Copies are as short as their products allow.
-double cost_of(double l, double yhat, double eps) {
+double cost_of(double l, double yhat, double eps, double dearer) {
     const double q = l * (yhat - 3.0), p = (1.0 - l) * (7.0 - yhat);
-    return p + q + eps * (p * p + q * q + 0.5 * l * l + 0.5 * (1.0 - l) * (1.0 - l));
+    return p + q + l * dearer + eps * (p * p + q * q + 0.5 * l * l + 0.5 * (1.0 - l) * (1.0 - l));
 }
-double best_point(double yhat, double eps) {
+// `dearer`: by how much the first product is than the second.
+double best_point(double yhat, double eps, double dearer = 0.0) {
     double best = 0.0;
     for (int k = 0; k <= 1000000; ++k)
-        if (cost_of(k * 1e-6, yhat, eps) < cost_of(best, yhat, eps)) best = k * 1e-6;
+        if (cost_of(k * 1e-6, yhat, eps, dearer) < cost_of(best, yhat, eps, dearer)) best = k * 1e-6;
     return yhat + (1.0 - best) * (7.0 - yhat) - best * (yhat - 3.0);
 }
 
@@ -120,6 +125,27 @@ TEST("the end of the central path is the optimum") {
             CHECK_NEAR(found.y[s], best_point(yhat[s], eps), 1e-5);
         }
     }
+}
+
+TEST("a product is chosen by its price, too, and the derivative has prices") {
+    Part part(gap_in_the_middle());
+    const std::vector<double> yhat{3.6, 4.3, 4.0, 5.4, 5.0}, price{3.0, 0.0, 1.4, 0.0, 0.0, 1e6, 1e6, 1e6 + 0.8, 7.0, 7.0};
+    const double h = 1e-5;
+    const Solved found = run(part, yhat, 0.1, {}, price);
+    for (std::size_t s = 0; s < yhat.size(); ++s)
+        CHECK_NEAR(found.y[s], best_point(yhat[s], 0.1, price[2 * s] - price[2 * s + 1]), 1e-5);
+    for (std::size_t product : {0, 1}) {
+        std::vector<double> up = price, down = price;
+        for (std::size_t s = 0; s < yhat.size(); ++s) {
+            up[2 * s + product] += h;
+            down[2 * s + product] -= h;
+        }
+        const Solved above = run(part, yhat, 0.1, {}, up), below = run(part, yhat, 0.1, {}, down);
+        for (std::size_t s = 0; s < yhat.size(); ++s)
+            CHECK_NEAR(found.to_price[2 * s + product], (above.y[s] - below.y[s]) / (2.0 * h), 1e-3);
+    }
+    // One price for all products changes nothing.
+    CHECK_NEAR(found.y[4], run(part, {5.0}, 0.1).y[0], 0.0);
 }
 
 TEST("the derivative is that of differences") {

@@ -129,6 +129,26 @@ def test_gradients_of_predictions_and_prices(norm: str, relaxation: str, gradien
     assert followed > 10, "y follows prices"
 
 
+@pytest.mark.parametrize("relaxation", ["cnf", "pdnf:2"])
+@pytest.mark.parametrize("price", [1e2, 1e6, 1e12])
+def test_a_rule_that_costs_too_much_to_break_is_hard(relaxation: str, price: float) -> None:
+    for seed in range(4):
+        hard, rng = rules_of(seed, priced=False), np.random.default_rng(100 + seed)
+        dear = rules_of(seed, priced=False, breaking=price)
+        points, gradients = [], []
+        yhat, x = torch.from_numpy(rng.uniform(-3, 3, (8, 2))).requires_grad_(), [[1.0] * 3] * 8
+        for rules in (hard, dear):
+            p = gdpnet.project(
+                *(rules, yhat, x), relaxation=relaxation, forward="qp", gradient=gdpnet.QP(EPS)
+            )
+            assert not (p.status == Status.CONFLICT).any()
+            assert not p.info.capped.any()
+            points.append(p.y.detach())
+            gradients.append(torch.autograd.grad((p.y @ ALONG).sum(), yhat)[0])
+        assert points[1].numpy() == pytest.approx(points[0].numpy(), abs=2e-6)
+        assert gradients[1].numpy() == pytest.approx(gradients[0].numpy(), abs=1e-4)
+
+
 def test_a_rule_that_is_nearly_bought_off_is_felt_on_both_sides() -> None:
     # Holding costs 1.0, breaking 1.001: y is the projection, and the loss feels the price.
     import pyomo.environ as pyo

@@ -16,8 +16,8 @@ from gdpnet import Status
 STEP = 1e-3  # points of Clarabel are right to 1e-7 or so
 
 
-def rules_of(seed: int) -> gdpnet.RuleModel:
-    """Three rules over two outputs, what each costs being an input."""
+def rules_of(seed: int, priced: bool = True, breaking: float | None = None) -> gdpnet.RuleModel:
+    """Three rules over two outputs, what each costs being an input, or `breaking` to break it."""
     rng = np.random.default_rng(seed)
     m = pyo.ConcreteModel()
     m.p = pyo.Param(range(3), mutable=True, initialize=1.0)
@@ -29,6 +29,10 @@ def rules_of(seed: int) -> gdpnet.RuleModel:
             a, b = rng.normal(size=2), rng.normal() - 1.0
             terms.append([float(a[0]) * m.y[0] + float(a[1]) * m.y[1] <= float(b)])
         m.add_component(f"rule{r}", Disjunction(expr=terms))
+        if breaking is not None:
+            prices[m.component(f"rule{r}")] = breaking
+        if not priced:
+            continue
         prices[m.component(f"rule{r}")] = m.p[r] ** 2
         prices[m.component(f"rule{r}").disjuncts[0]] = 0.25 * m.p[(r + 1) % 3]
     return gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.p], prices=prices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,15 @@ import gdpnet
 from gdpnet.derivative.qp.dnf import solve_qp
 from gdpnet.derivative.qp.parts import BlockPart, RelaxedSolved, block_part, solve_parts
 from gdpnet.ir.instance import Instance
-from gdpnet.relaxation.products import products
+from gdpnet.relaxation.products import Product, products
 from gdpnet.solve.exact.backend import engine_of
 from gdpnet.solve.exact.options import SearchOptions
 from gdpnet.study import load_model
-from gdpnet.testing import PROBLEMS, Problem
+from gdpnet.testing import PROBLEMS, Problem, with_random_prices
 from tests.derivative.qp_oracle import Polyhedron, Program, solve, written_blocks
 
 ROOT = Path(__file__).parents[2]
+NOTHING = Product(frozenset(), ())
 
 
 def bounded(problem: Problem) -> bool:
@@ -49,25 +51,52 @@ class Relaxation:
         if merged and len(chosen) > 1:
             clusters = [chosen[:2], *([r] for r in chosen[2:])]
         self.rules, self.instance = rules, instance.take(np.array([sample]))
-        self.blocks = [[p.rows for p in products(data, c, active)] for c in clusters] or [[()]]
+        self.blocks = [list(products(data, c, active)) for c in clusters] or [[NOTHING]]
+        rows = [[product.rows for product in block] for block in self.blocks]
         self.columns = range(len(data.columns))
-        self.part: BlockPart = block_part(rules, self.columns, data.global_rows, self.blocks)
+        self.part: BlockPart = block_part(
+            *(rules, self.columns, data.global_rows, rows),
+            payers=np.array([[float(k + 1 in product.literals) for block in self.blocks
+                              for product in block] for k in data.priced]
+                            ).reshape(len(data.priced), sum(map(len, self.blocks))),
+        )  # fmt: skip
 
     @property
     def reach(self) -> np.ndarray:
         data = self.rules.data
         return np.array([c.upper - c.lower for c in data.columns[: data.outputs]])
 
-    def polyhedra(self) -> list[list[Polyhedron]]:
+    def program(
+        self,
+        yhat: np.ndarray,
+        weights: np.ndarray,
+        eps: float,
+        instance: Instance | None = None,
+    ) -> Program | None:
+        """What is written down; None where it is large, or a block has nothing that is not empty."""
+        blocks, costs = self.polyhedra(instance or self.instance)
+        if not all(blocks) or len(costs) > 16:
+            return None
+        program = written_blocks(blocks, self.reach, yhat, weights, eps)
+        cost = program.cost.copy()
+        width = len(cost) // len(costs)
+        cost[width - 1 :: width] += costs
+        return replace(program, cost=cost)
+
+    def polyhedra(self, instance: Instance) -> tuple[list[list[Polyhedron]], list[float]]:
+        """The products that are not empty, and what each of them costs."""
         data = self.rules.data
         table = self.rules.table.shared.numpy().copy()
-        table[self.rules.table.varying.numpy()] = self.instance.varying[0]
-        bound, eye = self.instance.bound[0], np.eye(len(data.columns))
-        found = []
+        table[self.rules.table.varying.numpy()] = instance.varying[0]
+        bound, eye = instance.bound[0], np.eye(len(data.columns))
+        found: list[list[Polyhedron]] = []
+        costs = []
+        prices = (instance.price @ self.part.payers)[0].tolist()
         for block in self.blocks:
             found.append([])
             for product in block:
-                rows = list(dict.fromkeys((*data.global_rows, *product)))
+                price = prices.pop(0)
+                rows = list(dict.fromkeys((*data.global_rows, *product.rows)))
                 less = [i for i in rows if not data.rows[i].equality]
                 same = [i for i in rows if data.rows[i].equality]
                 polyhedron = Polyhedron(
@@ -82,7 +111,8 @@ class Relaxation:
                 )
                 if not polyhedron.empty():  # its copy is 0 either way
                     found[-1].append(polyhedron)
-        return found
+                    costs.append(price)
+        return found, costs
 
     def solved(self, yhat: np.ndarray, weights: np.ndarray, eps: float) -> RelaxedSolved:
         return self.solved_for(self.instance, yhat, weights, eps)
@@ -98,24 +128,28 @@ def clipped(rules: gdpnet.RuleModel, yhat: np.ndarray) -> np.ndarray:
     return np.clip(yhat, [c.lower for c in columns], [c.upper for c in columns])
 
 
-def setting(problem: Problem) -> tuple[gdpnet.RuleModel, Instance, np.ndarray]:
+def setting(
+    problem: Problem, priced: bool = False
+) -> tuple[gdpnet.RuleModel, Instance, np.ndarray]:
     rules, yhat = problem.rules(), problem.yhat.numpy()
+    if priced:
+        rules = with_random_prices(rules, np.random.default_rng(len(yhat)))
     x = np.zeros((len(yhat), 0)) if problem.x is None else np.ascontiguousarray(problem.x.numpy())
     return rules, Instance.of(rules, x), clipped(rules, yhat)
 
 
 @pytest.mark.parametrize("problem", BOUNDED, ids=lambda p: p.name)
 @pytest.mark.parametrize("merged", [False, True])
-def test_bank_equals_the_written_program(problem: Problem, merged: bool) -> None:
-    rules, instance, yhat = setting(problem)
+@pytest.mark.parametrize("priced", [False, True])
+def test_bank_equals_the_written_program(problem: Problem, merged: bool, priced: bool) -> None:
+    rules, instance, yhat = setting(problem, priced)
     weights = np.linspace(0.5, 1.0, yhat.shape[1])
     for s in range(len(yhat)):
         relaxation = Relaxation(rules, instance, s, merged)
-        polyhedra = relaxation.polyhedra()
-        if not all(polyhedra) or sum(map(len, polyhedra)) > 16:
+        program = relaxation.program(yhat[s], weights, 0.05)
+        if program is None:
             continue
         found = relaxation.solved(yhat[[s]], weights, 0.05)
-        program = written_blocks(polyhedra, relaxation.reach, yhat[s], weights, 0.05)
         if feasible(program):
             assert found.solved[0]
             y = yhat[s] + program.moves @ solve(program)
@@ -150,7 +184,8 @@ def test_cooling_equals_the_written_program(eps: float) -> None:
     rules, instance, yhat = cooling(24)
     for s in range(len(yhat)):
         relaxation = Relaxation(rules, instance, s)
-        program = written_blocks(relaxation.polyhedra(), relaxation.reach, yhat[s], np.ones(3), eps)
+        program = relaxation.program(yhat[s], np.ones(3), eps)
+        assert program is not None
         found = relaxation.solved(yhat[[s]], np.ones(3), eps)
         assert found.solved[0]
         np.testing.assert_allclose(
@@ -219,6 +254,42 @@ def test_derivatives_through_coefficients_auxiliaries_and_equalities() -> None:
                 here = clipped(rules, moved)[[s]]
                 compared += differences(Relaxation(rules, instance, s), here, 0.05)
     assert compared > 20
+
+
+def test_derivatives_of_rules_with_prices_are_those_of_the_written_program() -> None:
+    compared, h = {"yhat": 0, "price": 0}, 1e-4
+    for problem in BOUNDED[:12]:
+        rules, instance, yhat = setting(problem, priced=True)
+        start = clipped(rules, yhat + 0.01 * np.random.default_rng(0).standard_normal(yhat.shape))
+        gradient = np.cos(np.arange(yhat.shape[1]))
+        for s in range(min(2, len(yhat))):
+            relaxation, here = Relaxation(rules, instance, s), start[[s]]
+            found = relaxation.solved(here, np.ones(yhat.shape[1]), 0.2)
+            program = relaxation.program(here[0], np.ones(yhat.shape[1]), 0.2)
+            if program is None or not feasible(program):
+                continue
+            ours = found.vjp(gradient[None])
+            price = relaxation.instance.price
+            for name, size in (("yhat", here.shape[1]), ("price", price.shape[1])):
+                for j in range(size):
+                    ends = []
+                    for sign in (h, 0.0, -h):
+                        step = sign * np.eye(size)[j]
+                        at, own = here[0], relaxation.instance
+                        if name == "yhat":
+                            at = at + step
+                        else:
+                            own = own._replace(price=price + step)
+                        moved = relaxation.program(at, np.ones(len(at)), 0.2, own)
+                        ends.append(gradient @ (at + moved.moves @ solve(moved)))
+                    ahead, behind = (ends[0] - ends[1]) / h, (ends[1] - ends[2]) / h
+                    if abs(ahead - behind) < 1e-3:
+                        assert getattr(ours, name)[0, j] == pytest.approx(
+                            (ahead + behind) / 2, abs=1e-5
+                        )
+                        compared[name] += abs(ahead) > 1e-3
+    assert compared["yhat"] > 20
+    assert compared["price"] > 10
 
 
 def gaps() -> gdpnet.RuleModel:
