@@ -73,7 +73,7 @@ class Relaxation:
         eps: float,
         instance: Instance | None = None,
     ) -> Program | None:
-        """What is written down; None where it is large, or a block has nothing that is not empty."""
+        """What is written down; None where it is large, or all products of a block are empty."""
         blocks, costs = self.polyhedra(instance or self.instance)
         if not all(blocks) or len(costs) > 16:
             return None

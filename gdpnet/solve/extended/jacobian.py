@@ -66,20 +66,20 @@ class RelaxedJacobian(Linearisation):
         """
         found = Gradients.passing(self.rules, gradient)
         m, (_, k, n) = found.bound.shape[1], found.varying.shape
+        price = None  # which vertices do not follow
         for samples, solved in self.groups:
             part = solved.vjp(np.ascontiguousarray(gradient[samples]))
             found.yhat[samples] = part.yhat
             found.bound[samples] = part.bound[:, :m]
             found.varying[samples] = part.varying[:, :k, :n]
             if part.price is not None:
-                if found.price is None:  # vertices do not follow prices
-                    found = found._replace(price=np.zeros((len(gradient), part.price.shape[1])))
-                found.price[samples] = part.price
+                price = np.zeros((len(gradient), part.price.shape[1])) if price is None else price
+                price[samples] = part.price
         self._through_bounds(found)
         fixed = self.rules.cache[_fixed]
         if fixed.size:
             found.yhat[np.ix_(self.number >= 0, fixed)] = 0.0
-        return found
+        return found._replace(price=price)
 
     def _through_bounds(self, found: Gradients) -> None:
         """A prediction outside of its bounds follows the bound, which may depend on x."""
