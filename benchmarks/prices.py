@@ -4,7 +4,8 @@
 
 Cooling: all rules have the median distance that predictions are moved without prices as their
 price, 4,096 predictions in a batch. PBMC3k: cells whose rules contradict each other, with
-on_conflict="pass", "nearest" and "drop", beside cells that are moved as usual; the data is that of
+on_conflict="pass", "nearest" and "drop", beside cells that are moved as usual: in a batch, which
+shares what depends on the rules alone, and one by one, where nothing is shared; the data is that of
 the model (GDPNET_DATA). Processor time of one thread, the ways measured in turn.
 """
 
@@ -27,6 +28,7 @@ from gdpnet.study import load_model
 
 BATCH = 4096
 ROUNDS = 41
+ALONE = 256  # cells that are projected one by one, each in a call
 
 
 def in_turn(ways: dict[Any, Callable[[], object]], rounds: int) -> dict[Any, float]:
@@ -95,23 +97,28 @@ def pbmc(results: Results, rounds: int) -> None:
         )
         # There are few: each again and again, with other predictions, as many as usual ones.
         many = bad.repeat(len(usual) // max(1, len(bad)) + 1)[: len(usual)]
-        ways = {("usual", "pass"): usual, ("contradictory", "pass"): many}
-        ways |= {("contradictory", "drop"): many, ("contradictory", "nearest"): many[:16]}
+        few = {"usual": usual[:ALONE], "contradictory": many[:ALONE]}
+        ways = {("usual", "pass", 0): usual, ("contradictory", "pass", 0): many}
+        ways |= {("contradictory", "drop", 0): many, ("contradictory", "nearest", 0): many[:16]}
+        ways |= {("usual", "pass", 1): few["usual"]}
+        ways |= {("contradictory", mode, 1): few["contradictory"] for mode in ("pass", "drop")}
 
-        def run(mode: str, cells: torch.Tensor) -> Any:
-            chosen = yhat[: len(cells)], inputs[cells]
-            return gdpnet.project(rules, *chosen, threads=1, on_conflict=mode)
+        def run(mode: str, cells: torch.Tensor, together: int) -> list[Any]:
+            size = together or len(cells)
+            pairs = zip(yhat[: len(cells)].split(size), inputs[cells].split(size), strict=True)
+            return [gdpnet.project(rules, *pair, threads=1, on_conflict=mode) for pair in pairs]
 
-        calls = {way: partial(run, way[1], cells) for way, cells in ways.items()}
-        slow = {("contradictory", "nearest"): calls.pop(("contradictory", "nearest"))}
+        calls = {way: partial(run, way[1], cells, way[2]) for way, cells in ways.items()}
+        slow = {way: calls.pop(way) for way in list(calls) if way[1] == "nearest"}
         times = in_turn(calls, rounds) | in_turn(slow, 1)
         for way, cells in ways.items():
-            dropped = run(way[1], cells).info.dropped
+            dropped = run(way[1], cells, way[2])[0].info.dropped
             results.add(
                 "pbmc",
                 rules=name,
                 cells=way[0],
                 on_conflict=way[1],
+                calls="one by one" if way[2] else "in a batch",
                 samples=len(cells),
                 seconds=times[way],
                 dropped=None if dropped is None else statistics.mean(map(len, dropped)),

@@ -24,12 +24,13 @@ def cooling(stored: Stored) -> list[str]:
 
 def pbmc(stored: Stored) -> list[str]:
     return table(
-        ["rules", "cells", "on_conflict", "rules left out", "us a cell"],
+        ["rules", "cells", "on_conflict", "calls", "rules left out", "us a cell"],
         [
             [
                 row["rules"],
                 row["cells"],
                 row["on_conflict"],
+                row["calls"],
                 "" if row["dropped"] is None else number(row["dropped"], 2),
                 us(ratio(row["seconds"], row["samples"]), 2),
             ]
@@ -43,11 +44,11 @@ def _times(stored: Stored, norm: str) -> str:
     return number(ratio(found["with prices"], found["without prices"]), 3)
 
 
-def _dropped(stored: Stored, rules: str) -> str:
+def _dropped(stored: Stored, rules: str, calls: str = "in a batch") -> str:
     found = {
         (row["cells"], row["on_conflict"]): ratio(row["seconds"], row["samples"])
         for row in stored["prices.pbmc"]
-        if row["rules"] == rules
+        if row["rules"] == rules and row["calls"] == calls
     }
     return number(ratio(found["contradictory", "drop"], found["usual", "pass"]), 2)
 
@@ -58,4 +59,6 @@ VALUES = {
     "prices.times l2": lambda stored: _times(stored, "l2"),
     "prices.dropped A": lambda stored: _dropped(stored, "A"),
     "prices.dropped C": lambda stored: _dropped(stored, "C"),
+    "prices.dropped A alone": lambda stored: _dropped(stored, "A", "one by one"),
+    "prices.dropped C alone": lambda stored: _dropped(stored, "C", "one by one"),
 }
