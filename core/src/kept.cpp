@@ -19,25 +19,28 @@ struct Box {
 
 double room_of(double size) { return kBoxRoom * std::max(1.0, size); }
 
-// The least that a row's terms add up to within a box.
-struct Least {
-    double finite = 0.0, size = 0.0;
-    Index endless = 0;  // terms without a least value
+// What a row's terms add up to within a box, at least or at most: a finite part, and how many terms have no end.
+struct End {
+    double finite = 0.0;
+    Index endless = 0;
 
     void add(double term) {
         if (std::abs(term) < kInfinity) {
             finite += term;
-            size += std::abs(term);
         } else {
             ++endless;
         }
     }
-    double total() const { return endless == 0 ? finite : -kInfinity; }
-    // Without one of the terms.
-    double others(double term) const {
-        if (std::abs(term) < kInfinity) return endless == 0 ? finite - term : -kInfinity;
-        return endless == 1 ? finite : -kInfinity;
-    }
+    bool known() const { return endless == 0; }
+    // Whether it is known without one of the terms, and what it is then.
+    bool known_without(double term) const { return endless == (std::abs(term) < kInfinity ? 0 : 1); }
+    double without(double term) const { return std::abs(term) < kInfinity ? finite - term : finite; }
+};
+
+// What a row's terms add up to within a box.
+struct Sum {
+    End least, most;
+    double size = 1.0;  // of its numbers, at least 1
 };
 
 // The rules that are kept, and what may be chosen for them.
@@ -47,12 +50,14 @@ public:
         : sample_(sample), logic_(logic), active_(active), rules_(rules), base_{sample.rows.lower, sample.rows.upper} {
         for (double& end : base_.lower) end -= room_of(std::abs(end));
         for (double& end : base_.upper) end += room_of(std::abs(end));
+        possible_ = settle(base_);
     }
 
     // Adds the products of the set at a place. False where they are too many, or take too much work.
     bool add(Index place, const std::vector<Index>& set, KeptProducts& found);
 
 private:
+    enum class Standing { impossible, open, holds };
     struct Level {
         Index next, last;  // literals of the rule, in `clause_literal`
         Index rows;        // that were chosen before
@@ -65,43 +70,48 @@ private:
         const auto& listed = literal > 0 ? logic_.true_row : logic_.false_row;
         return {listed.data() + start[k], std::size_t(start[k + 1] - start[k])};
     }
-    // The least of a row's terms within a box, each times a sign.
-    Least least(Index i, double sign, const Box& box) const {
-        Least found;
-        for (Slot e = sample_.row[i].first; e < sample_.row[i].last; ++e) found.add(term(sample_.entry[e], sign, box));
-        return found;
-    }
-    static double term(const Sample::Entry& entry, double sign, const Box& box) {
-        const double a = sign * entry.coefficient;
-        return a == 0.0 ? 0.0 : a * (a > 0.0 ? box.lower : box.upper)[std::size_t(entry.column)];
-    }
     bool curved(Index i) const { return sample_.rows.curved(i); }
 
+    Sum sum_of(Index i, const Box& box) const;
     bool settle(Box& box) const;
-    bool tighten(Index i, double sign, Box& box) const;
-    bool possible(Index literal, const Box& box) const;
-    bool holds(Index literal, const Box& box) const;
+    bool tighten(Index i, Box& box) const;
+    Standing stands(Index literal, const Box& box) const;
     Index narrowest(const std::vector<Index>& set, const Box& box, Index& width) const;
 
     const Sample& sample_;
     const Logic& logic_;
     const Vector<const bool> active_;
     const Droppable& rules_;
-    Box base_;
-    std::vector<Index> rows_;  // of the literals that are chosen
+    Box base_;                   // of what always holds
+    bool possible_;              // whether it has a point, as far as bounds tell
+    std::vector<Index> rows_;    // of the literals that are chosen
+    std::vector<Level> levels_;  // of the product at work, the first `depth`; the others keep their memory
     Index steps_ = 0;
 };
 
+Sum Listing::sum_of(Index i, const Box& box) const {
+    Sum found;
+    double size = std::abs(sample_.row[i].rhs);
+    for (Slot e = sample_.row[i].first; e < sample_.row[i].last; ++e) {
+        const double a = sample_.entry[e].coefficient;
+        if (a == 0.0) continue;
+        const auto j = std::size_t(sample_.entry[e].column);
+        const double low = a * (a > 0.0 ? box.lower : box.upper)[j], high = a * (a > 0.0 ? box.upper : box.lower)[j];
+        found.least.add(low);
+        found.most.add(high);
+        size += std::max(std::abs(low) < kInfinity ? std::abs(low) : 0.0, std::abs(high) < kInfinity ? std::abs(high) : 0.0);
+    }
+    found.size = std::max(1.0, size);
+    return found;
+}
+
 // Draws bounds in by the rows that hold, until that changes little. False if it empties the box for certain.
 bool Listing::settle(Box& box) const {
-    for (Index round = 0, moved = 1; moved > 0 && round < kBoxRounds; ++round) {
-        moved = 0;
-        const auto draw_in = [&](Index i) {
-            moved += tighten(i, 1.0, box);
-            if (sample_.row[i].equality) moved += tighten(i, -1.0, box);
-        };
-        for (Index i : sample_.rows.global_rows) draw_in(i);
-        for (Index i : rows_) draw_in(i);
+    bool moved = true;
+    for (Index round = 0; moved && round < kBoxRounds; ++round) {
+        moved = false;
+        for (Index i : rows_) moved |= tighten(i, box);
+        for (Index i : sample_.rows.global_rows) moved |= tighten(i, box);
     }
     for (std::size_t j = 0; j < box.lower.size(); ++j) {
         const double lower = box.lower[j], upper = box.upper[j];
@@ -110,47 +120,47 @@ bool Listing::settle(Box& box) const {
     return true;
 }
 
-// The same by one row, `sign (a z - b) <= 0`. Whether it changed much.
-bool Listing::tighten(Index i, double sign, Box& box) const {
+// The same by one row. Whether it changed much.
+bool Listing::tighten(Index i, Box& box) const {
     if (curved(i)) return false;
-    const Least all = least(i, sign, box);
-    const double most = sign * sample_.row[i].rhs + room_of(all.size + std::abs(sample_.row[i].rhs));
+    const Sum sum = sum_of(i, box);
+    const double room = room_of(sum.size), rhs = sample_.row[i].rhs;
     bool moved = false;
-    for (Slot e = sample_.row[i].first; e < sample_.row[i].last; ++e) {
-        const Sample::Entry& entry = sample_.entry[e];
-        const double a = sign * entry.coefficient, others = all.others(term(entry, sign, box));
-        if (std::abs(a) < kBoxEmpty || others == -kInfinity) continue;
-        const double end = (most - others) / a;
-        double& bound = (a > 0.0 ? box.upper : box.lower)[std::size_t(entry.column)];
-        const double gain = a > 0.0 ? bound - end : end - bound;
+    const auto draw_in = [&](double& bound, double end, bool upper) {
+        const double gain = upper ? bound - end : end - bound;
         if (gain > 0.0) bound = end;
         moved = moved || gain > kBoxEmpty * std::max(1.0, std::abs(end));
+    };
+    for (Slot e = sample_.row[i].first; e < sample_.row[i].last; ++e) {
+        const double a = sample_.entry[e].coefficient;
+        const auto j = std::size_t(sample_.entry[e].column);
+        if (std::abs(a) < kBoxEmpty) continue;
+        const double before[] = {box.lower[j], box.upper[j]};
+        const double low = a * before[a < 0.0], high = a * before[a > 0.0];
+        if (sum.least.known_without(low))
+            draw_in(a > 0.0 ? box.upper[j] : box.lower[j], (rhs + room - sum.least.without(low)) / a, a > 0.0);
+        if (sample_.row[i].equality && sum.most.known_without(high))
+            draw_in(a > 0.0 ? box.lower[j] : box.upper[j], (rhs - room - sum.most.without(high)) / a, a < 0.0);
     }
     return moved;
 }
 
-// Whether some point of a box may satisfy a literal's rows.
-bool Listing::possible(Index literal, const Box& box) const {
-    const auto broken = [&](Index i, double sign) {
-        const Least all = least(i, sign, box);
-        const double rhs = sign * sample_.row[i].rhs;
-        return all.total() - rhs > kBoxEmpty * std::max({1.0, all.size, std::abs(rhs)});
-    };
-    for (Index i : rows_of(literal))
-        if (!curved(i) && (broken(i, 1.0) || (sample_.row[i].equality && broken(i, -1.0)))) return false;
-    return true;
-}
-
-// Whether all points of a box, about, satisfy a literal's rows.
-bool Listing::holds(Index literal, const Box& box) const {
-    const auto kept = [&](Index i, double sign) {
-        const Least all = least(i, -sign, box);
-        const double rhs = sign * sample_.row[i].rhs;
-        return -all.total() - rhs <= kBoxEmpty * std::max({1.0, all.size, std::abs(rhs)});
-    };
-    for (Index i : rows_of(literal))
-        if (curved(i) || !kept(i, 1.0) || (sample_.row[i].equality && !kept(i, -1.0))) return false;
-    return true;
+// Whether no point of a box, or every one, about, satisfies a literal's rows.
+Listing::Standing Listing::stands(Index literal, const Box& box) const {
+    Standing found = Standing::holds;
+    for (Index i : rows_of(literal)) {
+        found = curved(i) ? Standing::open : found;
+        if (curved(i)) continue;
+        const Sum sum = sum_of(i, box);
+        const double rhs = sample_.row[i].rhs, slack = kBoxEmpty * sum.size;
+        const bool equality = sample_.row[i].equality;
+        if (sum.least.known() && sum.least.finite - rhs > slack) return Standing::impossible;
+        if (equality && sum.most.known() && rhs - sum.most.finite > slack) return Standing::impossible;
+        const bool below = sum.most.known() && sum.most.finite - rhs <= slack;
+        const bool above = !equality || (sum.least.known() && rhs - sum.least.finite <= slack);
+        if (!below || !above) found = Standing::open;
+    }
+    return found;
 }
 
 // Of the rules that a set keeps, and that do not hold in a box, that with the fewest possible disjuncts; -1 if all hold.
@@ -158,7 +168,7 @@ Index Listing::narrowest(const std::vector<Index>& set, const Box& box, Index& w
     Index found = -1;
     std::size_t next = 0;  // of the set, which is in order
     width = std::numeric_limits<Index>::max();
-    for (Index p = 0; p < rules_.count(); ++p) {
+    for (Index p = 0; p < rules_.count() && width > 0; ++p) {
         if (next < set.size() && set[next] == p) {
             ++next;
             continue;
@@ -168,8 +178,9 @@ Index Listing::narrowest(const std::vector<Index>& set, const Box& box, Index& w
         Index open = 0;
         bool held = false;
         for (Index e = logic_.clause_start[c]; e + 1 < logic_.clause_start[c + 1] && !held; ++e) {
-            open += possible(logic_.clause_literal[e], box);
-            held = holds(logic_.clause_literal[e], box);
+            const Standing standing = stands(logic_.clause_literal[e], box);
+            open += standing == Standing::open;
+            held = standing == Standing::holds;
         }
         if (!held && open < width) {
             width = open;
@@ -180,11 +191,11 @@ Index Listing::narrowest(const std::vector<Index>& set, const Box& box, Index& w
 }
 
 bool Listing::add(Index place, const std::vector<Index>& set, KeptProducts& found) {
-    std::vector<Level> levels;
+    Index depth = 0;
     std::vector<Index> chosen;
     Box box = base_;
     rows_.clear();
-    bool alive = settle(box);
+    bool alive = possible_;
     while (true) {
         Index width = 0;
         const Index c = alive ? narrowest(set, box, width) : -1;
@@ -192,23 +203,34 @@ bool Listing::add(Index place, const std::vector<Index>& set, KeptProducts& foun
             if (found.count() == KeptProducts::kMost) return false;
             found.add(place, chosen, box.lower, box.upper, sample_.rows.outputs);
         } else if (alive && width > 0) {
-            if (Index(levels.size()) == kBoxRules) return false;
-            levels.push_back({logic_.clause_start[c], logic_.clause_start[c + 1] - 1, Index(rows_.size()), box});
+            if (depth == kBoxRules) return false;
+            if (depth == Index(levels_.size())) levels_.emplace_back();
+            Level& level = levels_[std::size_t(depth++)];
+            level.next = logic_.clause_start[c];
+            level.last = logic_.clause_start[c + 1] - 1;
+            level.rows = Index(rows_.size());
+            std::swap(level.box, box);
             chosen.push_back(0);
         }
-        while (!levels.empty() && levels.back().next == levels.back().last) {
-            levels.pop_back();
-            chosen.pop_back();
+        // The next disjunct that is possible.
+        alive = false;
+        while (depth > 0 && !alive) {
+            Level& level = levels_[std::size_t(depth - 1)];
+            if (level.next == level.last) {
+                --depth;
+                chosen.pop_back();
+                continue;
+            }
+            const Index literal = chosen.back() = logic_.clause_literal[level.next++];
+            if (stands(literal, level.box) == Standing::impossible) continue;
+            if (++steps_ > kBoxSteps) return false;
+            const Vector<const Index> rows = rows_of(literal);
+            rows_.resize(std::size_t(level.rows));
+            rows_.insert(rows_.end(), rows.begin(), rows.end());
+            box = level.box;
+            alive = settle(box);
         }
-        if (levels.empty()) return true;
-        if (++steps_ > kBoxSteps) return false;
-        Level& level = levels.back();
-        box = level.box;
-        rows_.resize(std::size_t(level.rows));
-        const Index literal = chosen.back() = logic_.clause_literal[level.next++];
-        const Vector<const Index> rows = rows_of(literal);
-        rows_.insert(rows_.end(), rows.begin(), rows.end());
-        alive = possible(literal, box) && settle(box);
+        if (!alive) return true;
     }
 }
 
