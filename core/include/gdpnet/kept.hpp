@@ -22,6 +22,7 @@ struct Sample;
 // How costs count: the distance itself or, of the Euclidean norm, half its square.
 enum class Norm { l1, l2 };
 
+// What a sample's costs count from.
 struct Prediction {
     Norm norm = Norm::l1;
     Vector<const double> yhat, weights;  // (outputs,)
@@ -45,7 +46,10 @@ struct KeptProducts {
         box.insert(box.end(), lower.begin(), lower.begin() + outputs);
         box.insert(box.end(), upper.begin(), upper.begin() + outputs);
     }
-    Vector<const Index> literals(Index p) const { return {literal.data() + start[std::size_t(p)], std::size_t(start[std::size_t(p) + 1] - start[std::size_t(p)])}; }
+    Vector<const Index> literals(Index p) const {
+        const Index first = start[std::size_t(p)], last = start[std::size_t(p) + 1];
+        return {literal.data() + first, std::size_t(last - first)};
+    }
 
     // What the points of a product cost at least.
     double bound(Index p, const Prediction& from) const {
