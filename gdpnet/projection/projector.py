@@ -131,9 +131,10 @@ def project(
         on_invalid: for samples with NaN or infinity: `"raise"`, or `"mark"` (status ERROR, y is
             NaN, the others are untouched).
         start: outputs to start from, `... x d` as yhat, or a `Projection`, such as that of the step
-            before; they may break rules, and samples with NaN have none. What the engine does not
-            finish by itself begins with the nearest point in their disjuncts, so there is an answer
-            where a limit is reached. With norm="l1"; see also `gdpnet.Tracker`.
+            before; a single point of shape `d` is used for all samples. They may break rules, and
+            samples with NaN have none. What the engine does not finish by itself begins with the
+            nearest point in their disjuncts, so there is an answer where a limit is reached. With
+            norm="l1"; see also `gdpnet.Tracker`.
 
     Example:
         >>> import pyomo.environ as pyo, gdpnet, torch
@@ -276,7 +277,7 @@ class Projector:
         Args:
             yhat: predictions, `... x d`.
             x: inputs, `... x p`, or `p` for all samples.
-            start: outputs to start from, `... x d`; None for nowhere.
+            start: outputs to start from, `... x d`, or `d` for all samples; None for nowhere.
         """
         if _is_tracing():
             raise InputError(_TRACED)
@@ -311,7 +312,7 @@ class Projector:
             yhat: predictions, `... x d`.
             x: inputs, `... x p`, or `p` for all samples.
             differentiable: whether the derivative will be asked for.
-            start: outputs to start from, `... x d`; None for nowhere.
+            start: outputs to start from, `... x d`, or `d` for all samples; None for nowhere.
         """
         started = time.perf_counter()
         rules, mark, sensitivity = self.rules, self.on_invalid == "mark", self.sensitivity
@@ -397,12 +398,13 @@ class Projector:
 def _start(given: Any, flat: tuple[int, ...], shape: Any) -> np.ndarray:
     """Outputs to start from, as a flat batch."""
     y = torch.as_tensor(given.y if isinstance(given, Projection) else given)
-    if tuple(y.shape) != (*shape, flat[1]):
+    if tuple(y.shape) not in ((*shape, flat[1]), flat[1:]):
         raise InputError(
-            f"start: expected outputs of the shape of yhat, {(*shape, flat[1])}, or a Projection, "
-            f"got {tuple(y.shape)}."
+            f"start: expected outputs of the shape of yhat, {(*shape, flat[1])}, a single point of "
+            f"shape {flat[1:]} for all samples, or a Projection, got {tuple(y.shape)}."
         )
-    return y.detach().cpu().double().numpy().reshape(flat)
+    points = y.detach().cpu().double().numpy()
+    return np.broadcast_to(points, flat) if points.ndim == 1 else points.reshape(flat)
 
 
 def _plan(rules: Rules, relaxation: Any) -> Plan | None:

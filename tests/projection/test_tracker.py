@@ -146,10 +146,27 @@ def test_shifts_that_are_none_are_refused(shift: list[int]) -> None:
         gdpnet.Tracker(schedule(), shift=shift)
 
 
-def test_a_start_of_another_shape_is_refused() -> None:
+def test_one_start_is_that_of_every_sample() -> None:
     rules, yhat = packing()
-    with pytest.raises(InputError, match="start: expected outputs of the shape of yhat"):
-        gdpnet.project(rules, yhat, start=yhat[0])
+    hard = {"solver": MILP(), "time_limit": 1e-9}  # so the start alone decides
+    found = gdpnet.project(rules, torch.arange(16) * 2.0)
+    point = found.y
+    each = gdpnet.project(rules, yhat, start=point.expand(len(yhat), -1), **hard)
+    for one in (found, point, point.tolist()):
+        p = gdpnet.project(rules, yhat, start=one, **hard)
+        assert (p.status == Status.LIMIT).all()
+        assert torch.equal(p.y, each.y)
+    deep = gdpnet.project(rules, yhat[:, None], start=point, **hard)
+    assert torch.equal(deep.y, each.y[:, None])
+    single = gdpnet.project(rules, yhat[0], start=point, **hard)
+    assert torch.equal(single.y, each.y[0])
+
+
+@pytest.mark.parametrize("shape", [(1,), (15,), (3, 16), (1, 1, 16)])
+def test_a_start_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    rules, yhat = packing()
+    with pytest.raises(InputError, match=r"start: expected outputs of the shape of yhat.* got"):
+        gdpnet.project(rules, yhat, start=torch.zeros(shape))
 
 
 def test_the_limit_of_work_is_told_once_and_counts_work() -> None:
