@@ -30,8 +30,9 @@ _SHORT, _FEWEST, _MOST = 0.3, 5, 50
 # Samples that are planned on before the clock starts, one after the other.
 _WARM_UP = (1, 16)
 
-# Progress is told about so often, in seconds.
-_TICK = 0.5
+# Progress is told about so often, in seconds. Where nothing is known of the time that samples take,
+# so many are tried first, and from one piece to the next there are at most so many times more.
+_TICK, _TRIED, _GROWTH = 0.5, 16, 8.0
 
 NOTHING = float("nan")
 
@@ -112,7 +113,7 @@ class Samples:
         yhat: predictions, `batch x d`.
         weights: of the outputs in the distance, or None.
         tolerance: a rule holds within it.
-        exact: the exact projection.
+        exact: the exact projections.
         norm: of the distance.
     """
 
@@ -121,7 +122,7 @@ class Samples:
     yhat: Tensor
     weights: Any
     tolerance: float
-    exact: Projection
+    exact: Joined
     norm: str = "l1"
 
     def __len__(self) -> int:
@@ -130,19 +131,18 @@ class Samples:
     @property
     def conflict_free(self) -> Array:
         """Samples for which some output satisfies everything, bool `batch`."""
-        return np.isfinite(self.exact.distance.double().numpy())
+        return np.isfinite(self.exact.distance)
 
     @property
     def optimum(self) -> Array:
         """What is minimised at the exact answer, the distance or its square and prices, `batch`."""
-        distance = self.exact.distance.double().numpy()
-        paid = self.exact.price.double().numpy()
+        distance, paid = self.exact.distance, self.exact.price
         return np.asarray((distance**2 if self.norm == "l2" else distance) + paid)
 
     @property
     def proved(self) -> Array:
         """Samples whose exact distance is known, bool `batch`."""
-        status = self.exact.status.numpy()
+        status = self.exact.status
         return (status == Status.SATISFIED) | (status == Status.PROJECTED)
 
     @property
@@ -160,7 +160,7 @@ def measure(
     samples: Samples,
     relaxation: Relaxation,
     threads: int | None,
-    tick: Callable[[int], None],
+    tick: Callable[[float], None],
 ) -> Measured:
     """Measure one relaxation.
 
@@ -168,8 +168,9 @@ def measure(
         samples: what it is measured on.
         relaxation: which one.
         threads: of the solver.
-        tick: told how many samples are done, all in all.
+        tick: told which share of the work is done.
     """
+    tick(0.0)
     # Nothing that another relaxation has made ready counts for this one.
     rules = _fresh(samples.rules)
     try:
@@ -191,15 +192,16 @@ def measure(
         # Imports of solvers are no part of any relaxation. Single samples and several may go by
         # different ways; adaptive steps are taken only where the CNF breaks a rule.
         other = Projector(_fresh(rules), **keywords)
-        for some in (first[:1], first if relaxation.kind == "adaptive" else first[[0, 0]]):
-            _timed(other, samples, some)
-        cold, _ = _timed(projector, samples, first)
-        warm, _ = _timed(projector, samples, first)
-        expected = warm / max(1, len(first)) * len(samples)
-        seconds, parts = _timed_in_pieces(projector, samples, expected, tick)
-        done = _Joined(parts)
+        several = first if relaxation.kind == "adaptive" else first[[0, 0]]
+        tell = _share(tick, 1 + len(several) + 2 * len(first) + len(samples))
+        for some in (first[:1], several):
+            _in_pieces(other, samples.yhat[some], samples.x[some], tell)
+        of_patterns = samples.yhat[first], samples.x[first], tell
+        cold, _ = _in_pieces(projector, *of_patterns)
+        warm, _ = _in_pieces(projector, *of_patterns)
+        seconds, done = _timed(projector, samples, warm / len(first), tell)
     except GdpnetError as error:
-        tick(len(samples))
+        tick(1.0)
         return Measured(relaxation, note=str(error))
     free = samples.conflict_free & np.isfinite(done.value)
     known = samples.proved & np.isfinite(done.value)
@@ -236,8 +238,12 @@ def _mean(values: Array) -> float:
     return float(values.mean()) if len(values) else NOTHING
 
 
-class _Joined:
-    """The results of a batch that was projected in pieces."""
+class Joined:
+    """The results of a batch that was projected in pieces: arrays over the batch.
+
+    Args:
+        parts: the projections of the pieces, in their order.
+    """
 
     def __init__(self, parts: list[Projection]) -> None:
         self.y = torch.cat([part.y for part in parts])
@@ -258,37 +264,86 @@ class _Joined:
 
 def _one_of_each_pattern(samples: Samples) -> Array:
     """Indices of samples, one for every pattern of active rules, whose predictions are broken."""
-    moved = np.flatnonzero(samples.exact.status.numpy() != Status.SATISFIED)
+    moved = np.flatnonzero(samples.exact.status != Status.SATISFIED)
     if not len(moved):
         return np.arange(1)
     active = samples.rules.active(samples.x[moved]).numpy()
     return moved[np.unique(active, axis=0, return_index=True)[1]]
 
 
-def _timed(projector: Projector, samples: Samples, chosen: Any) -> tuple[float, Projection]:
-    started = time.perf_counter()
-    projection = projector(samples.yhat[chosen], samples.x[chosen])
-    return time.perf_counter() - started, projection
+def _share(tick: Callable[[float], None], whole: int) -> Callable[[int], None]:
+    """What is told how many samples were done, and passes on which share of all that is so far."""
+    done = 0
+
+    def tell(samples: int) -> None:
+        nonlocal done
+        done += samples
+        tick(done / whole)
+
+    return tell
 
 
-def _timed_in_pieces(
-    projector: Projector, samples: Samples, expected: float, tick: Callable[[int], None]
+def _nobody(_: int) -> None:
+    """Nobody is told."""
+
+
+def projected(
+    projector: Projector, yhat: Tensor, x: Tensor, tick: Callable[[float], None]
+) -> Joined:
+    """A batch, projected.
+
+    Args:
+        projector: what projects.
+        yhat: predictions, `batch x d`.
+        x: inputs, `batch x p`.
+        tick: told which share of the batch is done.
+    """
+    tick(0.0)
+    return Joined(_in_pieces(projector, yhat, x, _share(tick, len(yhat)))[1])
+
+
+def _in_pieces(
+    projector: Projector, yhat: Tensor, x: Tensor, tell: Callable[[int], None], size: int = _TRIED
 ) -> tuple[float, list[Projection]]:
-    """Seconds for the batch, and its results; in as few pieces as progress can be told by."""
-    size = len(samples) if expected < _TICK else max(1, int(len(samples) * _TICK / expected))
-    seconds, parts = 0.0, []
-    for start in range(0, len(samples), size):
-        piece = slice(start, start + size)
-        taken, projection = _timed(projector, samples, piece)
+    """Project a batch in as few pieces as progress can be told by.
+
+    Args:
+        projector: what projects.
+        yhat: predictions, `batch x d`.
+        x: inputs, `batch x p`.
+        tell: told how many samples each piece had.
+        size: of the first piece; each of the others is as large as the one before it took time.
+
+    Returns:
+        Seconds, and the projections of the pieces.
+    """
+    seconds, parts, at = 0.0, [], 0
+    while at < len(yhat):
+        piece = slice(at, at + size)
+        started = time.perf_counter()
+        parts.append(projector(yhat[piece], x[piece]))
+        taken = time.perf_counter() - started
         seconds += taken
-        parts.append(projection)
-        tick(start + len(projection.status))
+        at += size
+        tell(len(parts[-1].status))
+        size = max(1, int(size * min(_GROWTH, _TICK / max(taken, 1e-9))))
+    return seconds, parts
+
+
+def _timed(
+    projector: Projector, samples: Samples, each: float, tell: Callable[[int], None]
+) -> tuple[float, Joined]:
+    """Seconds for all samples, and their results; `each` is what one is expected to take."""
+    whole = samples.yhat, samples.x
+    size = len(samples) if each * len(samples) < _TICK else max(1, int(_TICK / each))
+    seconds, parts = _in_pieces(projector, *whole, tell, size)
     if seconds < _SHORT:
         # The first time some layouts of adaptive steps were still to be made.
         repeats = min(_MOST, max(_FEWEST, int(_SHORT / max(seconds, 1e-9))))
-        again = [_timed(projector, samples, slice(None))[0] for _ in range(repeats)]
-        seconds = statistics.median(again)
-    return seconds, parts
+        seconds = statistics.median(
+            _in_pieces(projector, *whole, _nobody, len(samples))[0] for _ in range(repeats)
+        )
+    return seconds, Joined(parts)
 
 
 def _sizes(rules: RuleModel, relaxation: str | Plan, x: Tensor, solved: Array) -> dict[str, Spread]:

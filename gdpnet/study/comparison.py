@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from gdpnet.model import RuleModel
 from gdpnet.projection.projector import Projector
 from gdpnet.relaxation.plan import Plan
 from gdpnet.solve.status import Status
-from gdpnet.study._measured import Measured, Samples, Spread, measure
+from gdpnet.study._measured import Measured, Samples, Spread, measure, projected
 from gdpnet.study._numbers import number, percent
 from gdpnet.study._relaxations import parse_all, usual_relaxations
 
@@ -30,6 +30,8 @@ _SIZES = ("variables", "rows", "disjuncts")
 
 PREDICTION = "prediction"
 """What tables call the outputs before any projection."""
+
+_REFERENCE = "exact"
 
 
 def compare(
@@ -62,7 +64,8 @@ def compare(
         weights: positive weight of each output in the distance, `d`; 1 where not given.
         tolerance: a rule counts as satisfied within it.
         threads: of the solvers; one, so that times compare, where not given.
-        progress: called with the name of a relaxation and the share of all work that is done.
+        progress: called with what is worked on, "exact" (answers that all are compared with) or
+            the name of a relaxation, and the share of all work that is done.
 
     Returns:
         The comparison: `table`, `per_rule`, `to_html`.
@@ -87,16 +90,19 @@ def compare(
     if not len(predictions):
         raise InputError("yhat: expected at least one sample, got none.")
     asked = usual_relaxations(rules) if relaxations is None else parse_all(relaxations, rules)
-    exact = Projector(rules, norm=norm, weights=weights)(predictions, inputs)
+    labels = [_REFERENCE, *(relaxation.label for relaxation in asked)]
+
+    def tick(stage: int, done: float) -> None:
+        if progress is not None:
+            progress(labels[stage], (stage + done) / len(labels))
+
+    projector = Projector(rules, norm=norm, weights=weights)
+    exact = projected(projector, predictions, inputs, partial(tick, 0))
     samples = Samples(rules, inputs, predictions, weights, tolerance, exact, norm)
-    measured: list[Measured] = []
-    for relaxation in asked:
-
-        def tick(done: int, label: str = relaxation.label) -> None:
-            if progress is not None:
-                progress(label, (len(measured) + done / len(samples)) / len(asked))
-
-        measured.append(measure(samples, relaxation, threads, tick))
+    measured = [
+        measure(samples, relaxation, threads, partial(tick, stage))
+        for stage, relaxation in enumerate(asked, 1)
+    ]
     if all(one.note for one in measured):
         raise InputError(f"None of the relaxations can be had. {measured[0].note}")
     return Comparison(samples, tuple(measured), threads)
@@ -284,8 +290,8 @@ class Comparison:
         """What the relaxations were measured on, in sentences."""
         samples = self.samples
         as_predicted = int(samples.held(samples.yhat)[:, -1].sum())
-        conflicts = int((samples.exact.status.numpy() == Status.CONFLICT).sum())
-        exact = samples.exact.distance.double().numpy()[samples.proved]
+        conflicts = int((samples.exact.status == Status.CONFLICT).sum())
+        exact = samples.exact.distance[samples.proved]
         text = (
             f"{len(samples)} samples; {as_predicted} predictions satisfy all rules as they are, "
             f"{conflicts or 'none'} {'has' if conflicts == 1 else 'have'} rules in conflict."
