@@ -121,7 +121,7 @@ class Projection:
         paid (`price`); of a relaxation the optimal value.
 
         Of rules with prices it carries gradients where `y` or `price` do: those of the distance of
-        y, and of the prices that are paid.
+        y, and of the prices that are paid. Of other rules it carries none; see `distance`.
         """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
         found = self._tensor(value, self.origin.dtype)
@@ -169,6 +169,21 @@ class Projection:
 
         inf on CONFLICT, and where a limit was reached before anything was found (y is the
         prediction then).
+
+        It is a number: no gradient passes. One that is to be minimised is computed from y, and
+        with gradient="vertex" has its exact gradient (`docs/gradients.md`).
+
+        Example:
+            >>> import pyomo.environ as pyo, gdpnet, torch
+            >>> m = pyo.ConcreteModel()
+            >>> m.y = pyo.Var(bounds=(0, 10))
+            >>> m.gap = gdpnet.rule(gdpnet.any_of(m.y <= 3, m.y >= 7))
+            >>> rules = gdpnet.RuleModel(m, outputs=[m.y])
+            >>> yhat = torch.tensor([[4.5]], requires_grad=True)
+            >>> p = gdpnet.project(rules, yhat, gradient="vertex")
+            >>> distance = (p.y - yhat).abs().sum(-1)
+            >>> p.distance.requires_grad, torch.autograd.grad(distance, yhat)[0].item()
+            (False, 1.0)
         """
         answer = self.answer
         if self.request.settings.norm == "l2":

@@ -77,6 +77,45 @@ def test_regularised_jacobians_of_convex_rows(norm: str) -> None:
     assert tally.through_x >= 80
 
 
+@pytest.mark.filterwarnings("ignore::gdpnet.errors.ZeroGradientWarning")  # of y; it is not of yhat
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_distance_computed_from_y_has_its_exact_gradient(norm: str) -> None:
+    """As the page on gradients says, for "vertex"; of `project`'s own numbers, by differences."""
+    step, smooth, moved = 1e-6, 0, 0
+    for seed in range(60):
+        model = random_model(seed)
+        if model.x is None:
+            continue
+        weights = torch.linspace(0.5, 2.0, model.yhat.shape[1], dtype=torch.float64)
+        keywords = {"norm": norm, "weights": weights}
+
+        def distance(both: torch.Tensor, model=model, keywords=keywords) -> torch.Tensor:
+            yhat, x = both.split([model.yhat.shape[1], model.x.shape[1]], 1)
+            return gdpnet.project(model.rules, yhat, x, **keywords).distance
+
+        yhat, x = model.yhat.clone().requires_grad_(), model.x.clone().requires_grad_()
+        p = gdpnet.project(model.rules, yhat, x, **keywords, **VERTEX)
+        known = p.distance.isfinite()
+        change = weights * (p.y - yhat)
+        found = change.abs().sum(1) if norm == "l1" else torch.linalg.vector_norm(change, dim=1)
+        torch.testing.assert_close(found[known], p.distance[known])
+        exact = torch.cat(torch.autograd.grad(found.sum(), (yhat, x)), 1)
+        both = torch.cat([yhat, x], 1).detach()
+        for j in range(both.shape[1]):
+            move = torch.zeros_like(both)
+            move[:, j] = step
+            ahead = (distance(both + move) - p.distance) / step
+            behind = (p.distance - distance(both - move)) / step
+            differ = known & ((ahead - behind).abs() < 1e-4)  # no kink, such as another disjunct
+            torch.testing.assert_close(
+                exact[differ, j], (ahead + behind)[differ] / 2, rtol=1e-4, atol=1e-4
+            )
+            smooth += int(differ.sum())
+            moved += int((differ & (exact[:, j].abs() > 1e-3)).sum())
+    assert smooth > 1500
+    assert moved > 500
+
+
 def test_jacobians_of_milp_are_those_of_the_point_returned() -> None:
     tally = Tally()
     for seed in (0, 8, 15, 19):  # with ties, whole numbers and auxiliaries
