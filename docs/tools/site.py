@@ -21,9 +21,19 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 RESULTS = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("studies/*/results.csv"))]
 
+# Pages that lie beside what they tell of, and where the site shows them.
+BESIDE = {
+    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/results/peers.md": "peers.md",
+    "models/cooling/README.md": "studies/cooling_model.md",
+    "models/pbmc/README.md": "studies/pbmc_model.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+
 # Files of the repository and where the site shows them; those of docs/ are their own.
 ELSEWHERE = (
-    {"benchmarks/README.md": "benchmarks.md"}
+    BESIDE
     | {f"tutorials/{notebook.name}": f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS}
     | {results: results for results in RESULTS}
 )
@@ -32,8 +42,9 @@ KEPT_AT = {page: path for path, page in ELSEWHERE.items()}
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, and write out the folders that `nav` names."""
-    report = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "benchmarks.md", content=report))
+    for name, page in BESIDE.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
     for picture in sorted((ROOT / "benchmarks/results").glob("*.png")):
         name = f"results/{picture.name}"
         files.append(File.generated(config, name, content=picture.read_bytes()))
@@ -43,8 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text, found = MarkdownExporter().from_filename(
             notebook, resources={"unique_key": notebook.stem}
         )
-        page = _with_named_pictures(text)
-        files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=page))
+        text = _with_named_pictures(text)
+        files.append(File.generated(config, f"tutorials/{notebook.stem}.md", content=text))
         for name, drawn in found["outputs"].items():
             files.append(File.generated(config, f"tutorials/{name}", content=drawn))
     entries = [_written_out(entry, files) for entry in config.nav or ()]
