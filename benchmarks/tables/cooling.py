@@ -116,10 +116,15 @@ for _protocol in PROTOCOLS:
 
 
 def _means(
-    metric: str, method: str, protocol: str, split: str, sizes: Iterable[int] | None = None
+    metric: str,
+    method: str,
+    protocol: str,
+    split: str,
+    sizes: Iterable[int] | None = None,
+    folder: str = "",
 ) -> dict[int, float]:
     """Means over the seeds by size."""
-    found = results()
+    found = results(folder)
     known = [n for n in found.sizes_of(method, protocol) if sizes is None or n in sizes]
     where = {"method": method, "protocol": protocol, "split": split}
     made = {size: found.at(metric, size=size, **where).mean for size in known}
@@ -128,9 +133,10 @@ def _means(
     return made
 
 
-def _share(_: Stored, metric: str, method: str, protocol: str, split: str) -> str:
+def _share(_: Stored, metric: str, method: str, protocol: str, split: str, folder: str = "") -> str:
     """Least and most of the sizes' means, in per cent, cut as in the tables."""
-    values = [100 * value for value in _means(metric, method, protocol, split).values()]
+    found = _means(metric, method, protocol, split, folder=folder)
+    values = [100 * value for value in found.values()]
     least, most = (f"{int(10 * value + 1e-9) / 10:g}" for value in (min(values), max(values)))
     return f"{least} %" if least == most else f"{least} to {most} %"
 
@@ -141,11 +147,11 @@ def _over(
     other: str,
     protocol: str,
     split: str,
-    sizes: tuple[int, ...] | None = None,
+    folder: str = "",
 ) -> str:
     """Least and most, over the sizes, of one method's error over another's."""
-    ours = _means("mse", method, protocol, split, sizes)
-    theirs = _means("mse", other, protocol, split, sizes)
+    ours = _means("mse", method, protocol, split, folder=folder)
+    theirs = _means("mse", other, protocol, split, folder=folder)
     return span((value / theirs[size] for size, value in ours.items() if size in theirs), 2)
 
 
@@ -224,4 +230,25 @@ for _method in (
 ):  # fmt: skip
     VALUES[f"cooling.error {_method} paper ood 500"] = partial(
         _error, method=_method, protocol="paper", split="ood", size=500
+    )
+# Rules merged one by one: k rules in their order, s basic steps in the planner's.
+for _method, _protocol, _splits in (
+    ("steps:3", "converged", SPLITS),
+    ("cnf", "paper", ("iid",)),
+    ("pdnf:4", "paper", SPLITS),
+    ("pdnf:6", "paper", ("ood",)),
+    ("steps:5", "paper", ("ood",)),
+):
+    for _split in _splits:
+        VALUES[f"cooling.merged {_method} {_protocol} {_split}"] = partial(
+            _share,
+            metric="csat",
+            method=_method,
+            protocol=_protocol,
+            split=_split,
+            folder="merged",
+        )
+for _method, _other in (("steps:1", "cnf"), ("steps:6", "steps:5")):
+    VALUES[f"cooling.merged {_method} over {_other}"] = partial(
+        _over, method=_method, other=_other, protocol="converged", split="iid", folder="merged"
     )
