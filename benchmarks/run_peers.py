@@ -10,7 +10,8 @@ begins. Peers that are not installed, refuse, crash or take too long are rows of
 others. Peers whose dependencies clash run with another interpreter, which needs numpy, scipy, torch
 and the peers of that module: `--python layers=/path/to/python`. A peer that is no package is looked
 for in a folder: `--path drl=/path/to/PiShield`, a clone of its repository. Each cell is kept in the
-folder: `--resume` measures only those that are missing, `--report` none.
+folder: `--resume` measures only those that are missing, `--report` none. Each family of cases (l1,
+l2, tables) has a csv and a stamp of its own, and a run leaves those of the others as they are.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def main() -> None:
     interpreters = _pairs("python", arguments.python, known)
     folders = _pairs("path", arguments.path, known)
     cases = [case for case in names() if not arguments.cases or case in arguments.cases]
+    if not cases:
+        sys.exit(f"--cases: expected some of {', '.join(names())}.")
     asked = {family(case) for case in cases}
     titles = [
         title
@@ -135,7 +138,7 @@ def main() -> None:
                 print(_line(row), flush=True)
     for worker in workers.values():
         worker.close()
-    many = broken_of_many(10_000 if arguments.quick else 100_000)
+    many = broken_of_many(10_000 if arguments.quick else 100_000) if "l1" in asked else None
     packages = tuple(dict.fromkeys(ENTRIES[t].package for t in titles))
     made = stamp(packages, load) | {"seconds": round(time.perf_counter() - began, 1)}
     made |= {f"{module} from a clone at": _commit(path) for module, path in folders.items()}
@@ -200,24 +203,28 @@ def _cell(
 
 
 def _write(
-    rows: list[dict[str, Any]], many: dict[str, int], made: dict[str, Any], to: list[Path]
+    rows: list[dict[str, Any]], many: dict[str, int] | None, made: dict[str, Any], to: list[Path]
 ) -> None:
     """Rows, then everything that is made of them, from the files."""
     from peers import report
     from tables import described
 
-    renamed = [{key.replace("1e-", "1e_"): value for key, value in row.items()} for row in rows]
+    written: dict[str, list[dict[str, Any]]] = {} if many is None else {"peers.many": [many]}
+    for row in rows:
+        renamed = {key.replace("1e-", "1e_"): value for key, value in row.items()}
+        written.setdefault(report.file_of(renamed.pop("family")), []).append(renamed)
     for folder in to:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in (("peers", renamed), ("peers.many", [many])):
+        for name, table in written.items():
             write_rows(folder / f"{name}.csv", table)
             write_stamp(folder / f"{name}.json", made)
-        table = report.read(folder)
-        table.to_parquet(folder / "peers.parquet")
-        report.figure(table, folder / "peers.png")
-        (folder / "peers.md").write_text(report.page(folder))
+        cells = report.read(folder)
+        cells.to_parquet(folder / "peers.parquet")
+        if many is not None:
+            report.figure(cells, folder / "peers.png")
+            (folder / "peers.md").write_text(report.page(folder))
     print()
-    for claim in report.claims(table, many):
+    for claim in report.claims(cells, many) if many is not None else ():
         print(" | ".join(claim))
     print(f"\n{described(made)}\nwritten to {', '.join(map(str, to))}")
 

@@ -12,6 +12,7 @@ import pandas as pd
 from _results import read_rows
 from tables import described
 
+FAMILIES = ("l1", "l2", "tables")  # of cases, each stored for itself
 OURS = "gdpnet, vertex"
 OURS_QP = "gdpnet, QP gradient"
 SOLVED = 1e-3
@@ -37,12 +38,19 @@ MEASURED = (
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
+def file_of(family: str) -> str:
+    """Where the cells of a family are stored."""
+    return "peers" if family == "l1" else f"peers.{family}"
+
+
 def read(folder: Path) -> pd.DataFrame:
-    """The cells of a run."""
-    table = pd.read_csv(folder / "peers.csv")
+    """The cells of all families that were measured."""
+    parts = {family: folder / f"{file_of(family)}.csv" for family in FAMILIES}
+    found = {family: pd.read_csv(path) for family, path in parts.items() if path.exists()}
+    table = pd.concat(
+        [part.assign(family=family) for family, part in found.items()], ignore_index=True
+    )
     table["message"] = table["message"].fillna("")
-    if "family" not in table:
-        table["family"] = "l1"  # before there were others
     for name in MEASURED:
         if name not in table:  # nobody has got so far
             table[name] = math.nan
@@ -53,8 +61,9 @@ def page(folder: Path) -> str:
     """Everything for the reader, from the files of a run."""
     table = read(folder)
     many = read_rows(folder / "peers.many.csv")[0]
-    made = json.loads((folder / "peers.json").read_text())
-    return markdown(table, claims(table, many), described(made))
+    stamps = [folder / f"{file_of(family)}.json" for family in FAMILIES]
+    runs = [described(json.loads(path.read_text())) for path in stamps if path.exists()]
+    return markdown(table, claims(table, many), "\n\n".join(dict.fromkeys(runs)))
 
 
 # ---- claims -------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ CLAIMS = {
 
 
 def beside(stored: Stored) -> list[str]:
-    rows = _of(stored, "l1")
+    rows = stored["peers"]
 
     def cell(peer: str, case: str, batch: int, column: str) -> str:
         return _cell(rows.where(peer=peer, case=case, batch=batch), column)
@@ -86,7 +86,7 @@ def beside(stored: Stored) -> list[str]:
 
 
 def euclidean(stored: Stored) -> list[str]:
-    rows = _of(stored, "l2")
+    rows = stored["peers.l2"]
     cases = ("cooling, l2", "pbmc, l2")
 
     def pair(peer: str, column: str) -> str:
@@ -110,7 +110,7 @@ def euclidean(stored: Stored) -> list[str]:
 
 
 def on_tables(stored: Stored) -> list[str]:
-    rows = _of(stored, "tables")
+    rows = stored["peers.tables"]
     titles = ["", "forward, us", "forward and backward, us", "broken at 1e-6", "by at most"]
     made = []
     for case in rows.values("case"):
@@ -122,14 +122,6 @@ def on_tables(stored: Stored) -> list[str]:
             cells += [_shares(done, "broken_1e_6"), _small(done.value("violation_most"))]
             made.append([f"{case}: {title}", *cells, number(ratio(mean, exact), 3)])
     return table([*titles, "distance over the nearest point's"], made)
-
-
-def _of(stored: Stored, family: str) -> Rows:
-    """Cells of a family; those of before there were others are l1."""
-    found = Rows(r for r in stored["peers"] if (r.get("family") or "l1") == family)
-    if not found:
-        raise NotMeasuredError(f"the part of benchmarks/results/peers.csv about {family}")
-    return found
 
 
 def _cell(found: Rows, column: str) -> str:
@@ -198,7 +190,7 @@ def claims(stored: Stored) -> list[str]:
 
 def _over_ours(stored: Stored, ours: str = OURS) -> Iterable[tuple[float, Row]]:
     """Forward time over ours, of all peers of the same program in all cells."""
-    rows = _of(stored, "l1").where(status="done")
+    rows = stored["peers"].where(status="done")
     conjunctive = ours == OURS_CNF
     for row in rows:
         own = rows.value("forward_us", peer=ours, case=row["case"], batch=row["batch"])
