@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pickle
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from _results import PUBLISHED
 from peers.cases import make, rules_of
 from peers.cell import Budget, measure
 from peers.columns import TABLES
@@ -17,11 +20,13 @@ from peers.judge import Judge
 from peers.problem import Problem
 from peers.program import Program
 from peers.registry import ENTRIES
+from peers.report import read
 from quick import slower
-from run_peers import Worker
+from run_peers import Worker, _write
 from scipy.optimize import linprog
 
 import gdpnet
+from gdpnet.study.stamp import stamp
 
 COUNT = 8
 EXACT = ("HiGHS in place", "HiGHS cold", "HiGHS in place, all products", "Gurobi in place",
@@ -142,3 +147,20 @@ def test_a_worker_tells_of_failures(tmp_path: Path) -> None:
 
 def test_slower_is_told() -> None:
     assert slower({"a": 1.7, "b": 1.5, "new": 9.0}, {"a": 1.0, "b": 1.0}) == ["a"]
+
+
+def test_a_family_is_stored_by_itself(tmp_path: Path) -> None:
+    """So a run of one leaves the others, and where they come from, as they are."""
+    for family in ("", ".many", ".tables"):
+        for kind in ("csv", "json"):
+            shutil.copy(PUBLISHED / f"peers{family}.{kind}", tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    cell = {"peer": "a", "program": "QP", "case": "pbmc, l2", "batch": 2, "family": "l2"}
+    made = stamp()
+    _write([cell | {"status": "error", "message": "no"}], None, made, [tmp_path])
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert json.loads((tmp_path / "peers.l2.json").read_text())["commit"] == made["commit"]
+    cells = read(tmp_path)
+    assert (cells.family == "l2").sum() == 1
+    assert (cells.family == "tables").sum() == 8
+    assert set(cells.family) == {"l1", "l2", "tables"}
