@@ -1,15 +1,15 @@
 """How often other forward passes break the rules, and how far they go.
 
-    python benchmarks/forwards.py [--quick] [--publish] [--skip-cells]
+    python benchmarks/forwards.py [--quick] [--publish] [--only lift relaxations cells]
 
 The same predictions, projected by gdpnet (a vertex, checked), at the point of the regularised
 program, by HiGHS' interior-point method without crossover, and onto the hull in the space of the
 outputs, without the lift (`_hull_in_y.py`: the objective of the paper's public package, without its
 small regularisers). Predictions: uniform in the box for the paper's worked examples, of base
 networks on cooling and, in a table of its own, on PBMC3k (GDPNET_DATA names its data; its networks
-take most of the time, and --skip-cells leaves them out). A third table: on all cells, for all rule
-sets and two values of rho, how often CNF's vertex breaks a rule and how often its value lies below
-the DNF's.
+take most of the time). A third table: on all cells, for all rule sets and two values of rho, how
+often CNF's vertex breaks a rule and how often its value lies below the DNF's. `--only` leaves the
+others as they are stored.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from gdpnet.study.training._run import Cell, CellRun
 
 MODELS = Path(__file__).parents[1] / "models"
 SEEDS = (0, 1, 2)
+TABLES = ("lift", "relaxations", "cells")
 
 # Products of the active rules' disjuncts beyond which the DNF is not written out.
 MOST = 512
@@ -231,18 +232,20 @@ def _predictions(kind: str, count: int) -> torch.Tensor:
 
 def main() -> None:
     options = parser(__doc__, "fewer predictions and sizes")
-    options.add_argument("--skip-cells", action="store_true", help="leave PBMC3k as it is")
+    options.add_argument("--only", nargs="+", default=TABLES, choices=TABLES, help="these tables")
     arguments = parsed(options)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     results = Results("forwards", arguments, packages=("clarabel",))
     quick = arguments.quick
-    for case in toys(50 if quick else 500):
-        measure(results, case)
-    for case in cooling(50 if quick else 500, UNPUBLISHED / "forwards-cooling"):
-        measure(results, case)
-    if not arguments.skip_cells:
+    if "lift" in arguments.only:
+        for case in toys(50 if quick else 500):
+            measure(results, case)
+        for case in cooling(50 if quick else 500, UNPUBLISHED / "forwards-cooling"):
+            measure(results, case)
+    if "relaxations" in arguments.only:
         relaxations(results, quick)
+    if "cells" in arguments.only:
         for case in pbmc(UNPUBLISHED / "forwards-pbmc", quick):
             measure(results, case, "cells")
     results.write()
