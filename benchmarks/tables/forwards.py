@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._stored import Rows, Stored, fixed, table
+from ._stored import Rows, Stored, fixed, percent, table
 
 TASKS = {
     ("toy", "one_rule"): "one rule",
@@ -110,6 +110,12 @@ def _least_most(stored: Stored, forwards: tuple[str, ...]) -> str:
     return f"{min(lost):.0f} to {max(lost):.0f} %"
 
 
+def _behind(stored: Stored, rho: float, column: str) -> str:
+    """On how many of the cells CNF falls behind, at most, over rule sets and predictions."""
+    rows = stored["forwards.relaxations"].where(rho=rho)
+    return percent(max(1 - row[column] if column == "csat" else row[column] for row in rows), 1)
+
+
 TABLES = {
     "forwards.lift": lift,
     "forwards.violations": violations,
@@ -119,6 +125,10 @@ TABLES = {
 VALUES = {
     "forwards.hull iid": lambda s: _hull(s, "iid"),
     "forwards.hull ood": lambda s: _hull(s, "ood"),
+    "forwards.CNF breaks 0.5": lambda s: _behind(s, 0.5, "csat"),
+    "forwards.CNF breaks 0.6": lambda s: _behind(s, 0.6, "csat"),
+    "forwards.CNF below 0.5": lambda s: _behind(s, 0.5, "below"),
+    "forwards.CNF below 0.6": lambda s: _behind(s, 0.6, "below"),
     "forwards.interior pbmc": lambda s: _least_most(s, ("DNF, interior point",)),
     "forwards.regularised pbmc": lambda s: _least_most(
         s, tuple(f"DNF, regularised, eps {eps}" for eps in ("1e-3", "1e-2", "1e-1"))
