@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._stored import Row, Stored, table
+from collections.abc import Callable
+from functools import cache
+
+from ._stored import Row, Stored, number, percent, span, table
 
 TASKS = {
     "dispatch": ("l1", "l2"),
@@ -42,5 +45,36 @@ def tasks(stored: Stored) -> list[str]:
     )
 
 
+@cache
+def _wrong_digits() -> float:
+    """On which share of the test digits the true class breaks the rules; the task says it."""
+    import torch
+    from _own_tasks import digits
+
+    task = digits()
+    _, patches, labels = task.test()
+    true = torch.nn.functional.one_hot(labels, len(task.rules.output_names)).double()
+    return 1 - float(task.rules.satisfied(true, patches).double().mean())
+
+
+def _cost_on_digits(stored: Stored) -> str:
+    """By how many more in a hundred a trained network is wrong that is made to hold the rules."""
+    rows = stored["tasks"].where(task="digits")
+    base = rows.needed("mean", gradient="base network")
+    held = [row for row in rows if row["gradient"] != "base network"]
+    return f"{span(r['mean'] - base for r in held if r['protocol'] != 'from scratch')} %"
+
+
+def _qp_on_dispatch(stored: Stored) -> str:
+    """How many times the trained network's error fine-tuning with `qp` leaves."""
+    rows = stored["tasks"].where(task="dispatch")
+    tuned = rows.needed("mean", gradient="qp", setting="l1", protocol="fine-tuned")
+    return number(tuned / rows.needed("mean", gradient="base network"))
+
+
 TABLES = {"tasks": tasks}
-VALUES: dict = {}
+VALUES: dict[str, Callable[[Stored], str]] = {
+    "tasks.digits wrong": lambda _: percent(_wrong_digits()),
+    "tasks.digits cost": _cost_on_digits,
+    "tasks.qp on dispatch": _qp_on_dispatch,
+}
