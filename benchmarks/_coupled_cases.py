@@ -208,6 +208,11 @@ def cases() -> Iterator[Case]:
     yield packing(12)
 
 
+def large_cases() -> Iterator[Case]:
+    """Problems that gdpnet alone is asked about."""
+    yield groups(5000, 2000, True)
+
+
 def small_cases() -> Iterator[Case]:
     """The same in sizes that a test has time for."""
     yield groups(20, 16, True)

@@ -1,12 +1,14 @@
 """Rules coupled over time or by sums, beside Pyomo's big-M and our own MILP form in HiGHS.
 
-    python benchmarks/coupled.py [--quick] [--publish] [--only WORDS] [--samples N] [--limit S]
+    python benchmarks/coupled.py [--quick] [--publish] [--alone] [--only WORD ...] [--samples N]
+                                 [--limit S]
 
 One thread, processor time of each sample alone, the same samples for all. The peer (`_bigm.py`) is
 `gdp.bigm` of the same model in HiGHS with a gap of 1e-6; of it only the run of HiGHS counts. Ours
 is all of `gdpnet.project`. All have `--limit` seconds of wall time for a sample; a sample that
 somebody has not finished by then counts with what it took, and `proved` counts those that are
-finished. Values that are both proved must agree.
+finished. Values that are both proved must agree. `--alone` measures gdpnet by itself, in minutes
+instead of an hour, on larger problems too, into a table of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import _bigm
 import numpy as np
 import torch
 from _coupled_case import Case
-from _coupled_cases import cases, small_cases
+from _coupled_cases import cases, large_cases, small_cases
 from _results import Results, parsed, parser
 
 import gdpnet
@@ -37,6 +39,7 @@ class Taken(NamedTuple):
     proved: bool
     nodes: int = 0
     by: str = ""
+    gap: float = 0.0
 
 
 def ours(case: Case, count: int, solver: str, limit: float) -> Iterator[Taken]:
@@ -56,7 +59,8 @@ def ours(case: Case, count: int, solver: str, limit: float) -> Iterator[Taken]:
             rules.satisfied(p.y, x[s : s + 1], tol=1e-6).all()
         ), f"{case.name}, sample {s}: a rule is broken"
         value = float(p.distance[0]) if status is not gdpnet.Status.UNSOLVED else np.inf
-        yield Taken(taken, value, proved, int(p.info.nodes[0]), str(p.info.solver))
+        gap = float(p.info.gap[0])
+        yield Taken(taken, value, proved, int(p.info.nodes[0]), str(p.info.solver), gap)
 
 
 def peer(case: Case, count: int, limit: float) -> Iterator[Taken]:
@@ -96,18 +100,42 @@ def measure(results: Results, case: Case, count: int, limit: float) -> None:
         )
 
 
+def measure_alone(results: Results, case: Case, count: int, limit: float) -> None:
+    """A row for gdpnet."""
+    taken = list(ours(case, count, "auto", limit))
+    seconds = [each.seconds for each in taken]
+    results.add(
+        "alone",
+        problem=case.name,
+        samples=count,
+        limit_s=limit,
+        least_s=min(seconds),
+        mean_s=statistics.fmean(seconds),
+        worst_s=max(seconds),
+        proved=sum(each.proved for each in taken),
+        answered=sum(np.isfinite(each.value) for each in taken),
+        worst_gap=max((each.gap for each in taken if np.isfinite(each.gap)), default=None),
+        by_engine=sum(each.by == "exact" for each in taken),
+    )
+
+
 def main() -> None:
     options = parser(__doc__, "small sizes, three samples")
-    options.add_argument("--only", default="", help="problems whose name contains this")
+    options.add_argument("--alone", action="store_true", help="gdpnet by itself")
+    options.add_argument(
+        "--only", nargs="+", default=[""], help="problems whose name contains one of these"
+    )
     options.add_argument("--samples", type=int, default=20)
     options.add_argument("--limit", type=float, default=60.0, help="seconds for a sample")
     arguments = parsed(options)
     torch.set_num_threads(1)
     results = Results("coupled", arguments)
     count = 3 if arguments.quick else arguments.samples
-    for case in small_cases() if arguments.quick else cases():
-        if arguments.only in case.name:
-            measure(results, case, count, arguments.limit)
+    usual = (*cases(), *large_cases()) if arguments.alone else cases()
+    for case in small_cases() if arguments.quick else usual:
+        if any(word in case.name for word in arguments.only):
+            row = measure_alone if arguments.alone else measure
+            row(results, case, count, arguments.limit)
     results.write()
 
 

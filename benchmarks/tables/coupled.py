@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._stored import Stored, fixed, table
+from ._stored import Stored, fixed, number, percent, span, table
 
 
 def coupled(stored: Stored) -> list[str]:
@@ -29,5 +29,24 @@ def coupled(stored: Stored) -> list[str]:
     return table(titles, lines)
 
 
-TABLES = {"coupled": coupled}
+def alone(stored: Stored) -> list[str]:
+    """What gdpnet takes by itself."""
+    titles = ["problem", "a sample, s", "mean", "limit", "proved", "largest gap"]
+    return table(
+        titles,
+        [
+            [
+                str(row["problem"]),
+                span((row["least_s"], row["worst_s"])),
+                number(row["mean_s"]),
+                number(row["limit_s"]),
+                f"{row['proved']} of {row['samples']}",
+                "" if row["worst_gap"] is None else percent(row["worst_gap"], 2),
+            ]
+            for row in stored["coupled.alone"]
+        ],
+    )
+
+
+TABLES = {"coupled": coupled, "coupled.alone": alone}
 VALUES: dict = {}
