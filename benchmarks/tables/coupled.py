@@ -41,7 +41,7 @@ def alone(stored: Stored) -> list[str]:
                 number(row["mean_s"]),
                 number(row["limit_s"]),
                 f"{row['proved']} of {row['samples']}",
-                "" if row["worst_gap"] is None else percent(row["worst_gap"], 2),
+                percent(row["worst_gap"], 1) if row["worst_gap"] else "",
             ]
             for row in stored["coupled.alone"]
         ],
