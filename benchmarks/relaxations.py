@@ -1,8 +1,9 @@
 """CNF, partial DNF and their solvers: one run, one thread, the same samples.
 
-    python benchmarks/relaxations.py [--quick] [--publish]
+    python benchmarks/relaxations.py [--quick] [--publish] [--only NAME ...]
 
 Times are medians; claims are ratios of this one run. All solvers' values are compared to 1e-7.
+`--only` measures some tables and leaves the others as they are stored.
 """
 
 import time
@@ -33,6 +34,7 @@ PLANS = {
     "three merged": Plan((("R1_hot", "R3_humid", "R5_demand_response"),)),
 }
 REPEATS = 5
+TABLES = ("solvers", "compiling", "large", "conic", "sizes")
 
 
 def median_seconds(function: Callable[[], object]) -> float:
@@ -192,6 +194,34 @@ def large(results: Results, samples: int) -> None:
         )
 
 
+def conic(results: Results, samples: int) -> None:
+    """The Euclidean norm: processor time a sample by Clarabel, and the largest program."""
+    cases = [
+        ("cooling", "cooling", {}),
+        *((f"stress k = {k}", "stress", {"k": k}) for k in (4, 10)),
+    ]
+    for title, name, arguments in cases:
+        model = load_model(MODELS / name)
+        rules = model.build(**arguments)
+        for split in ("iid", "ood") if name == "cooling" else ("iid",):
+            x, yhat = broken_samples(model, rules, split, samples)
+            for relaxation in ("cnf", "pdnf:3"):
+                how = {"relaxation": relaxation, "norm": "l2", "solver": "clarabel"}
+                call = _projector(rules, yhat, x, **how)
+                size = call().info.sizes
+                assert size is not None
+                results.add(
+                    "conic",
+                    problem=title,
+                    split=split,
+                    relaxation=relaxation,
+                    samples=samples,
+                    variables=size.variables,
+                    cones=size.cones,
+                    seconds=seconds(call, REPEATS, 0.0, time.process_time) / samples,
+                )
+
+
 def sizes(results: Results, most: int) -> None:
     """k two-term rules, d = 3: the Pyomo LP, no product left out."""
     model = load_model(MODELS / "stress")
@@ -223,14 +253,23 @@ def count(lp: pyo.ConcreteModel) -> tuple[int, int, int, int]:
 
 
 def main() -> None:
-    arguments = parsed(parser(__doc__, "one batch, sizes up to k = 6"))
+    options = parser(__doc__, "one batch, sizes up to k = 6")
+    options.add_argument("--only", nargs="+", choices=TABLES, default=TABLES, help="these tables")
+    arguments = parsed(options)
     torch.set_num_threads(1)
-    results = Results("relaxations", arguments)
-    for batch in (256,) if arguments.quick else (256, 4096):
-        solvers(results, batch)
-    compiling(results)
-    large(results, 2 if arguments.quick else 8)
-    sizes(results, 6 if arguments.quick else 10)
+    results = Results("relaxations", arguments, packages=("clarabel",))
+    quick, wanted = arguments.quick, arguments.only
+    if "solvers" in wanted:
+        for batch in (256,) if quick else (256, 4096):
+            solvers(results, batch)
+    if "compiling" in wanted:
+        compiling(results)
+    if "large" in wanted:
+        large(results, 2 if quick else 8)
+    if "conic" in wanted:
+        conic(results, 32 if quick else 256)
+    if "sizes" in wanted:
+        sizes(results, 6 if quick else 10)
     results.write()
 
 

@@ -104,7 +104,29 @@ def _gurobi(stored: Stored) -> str:
     return f"{span(100 * (1 - x) for x in found if x is not None)} %"
 
 
-TABLES = {"relaxations.solvers": solvers, "relaxations.large": large, "relaxations.sizes": sizes}
+def conic(stored: Stored) -> list[str]:
+    """Clarabel's time a sample with the Euclidean norm."""
+    return table(
+        ["norm l2, by Clarabel", "relaxation", "variables, at most", "cones", "us a sample"],
+        [
+            [
+                f"{row['problem']}{', shifted' if row['split'] == 'ood' else ''}",
+                f"`{row['relaxation']}`",
+                str(row["variables"]),
+                str(row["cones"]),
+                us(row["seconds"]),
+            ]
+            for row in stored["relaxations.conic"]
+        ],
+    )
+
+
+TABLES = {
+    "relaxations.solvers": solvers,
+    "relaxations.large": large,
+    "relaxations.conic": conic,
+    "relaxations.sizes": sizes,
+}
 VALUES = {
     "relaxations.extended": lambda s: span(_faster(s, "extended", "HiGHS in place")),
     "relaxations.in place": lambda s: span(_faster(s, "HiGHS in place", "HiGHS cold")),
