@@ -90,6 +90,8 @@ def compare(
       extended     the LP written out, gdpnet's own simplex; default of the others
       highs        the LP written out, HiGHS
       gurobi       the LP written out, Gurobi
+      clarabel     a conic program written out, Clarabel; default of the others
+                   with --norm l2 and with convex rows
     """  # noqa: D301
     from gdpnet.study import compare as compare_relaxations
     from gdpnet.study import load_model

@@ -77,9 +77,10 @@ def refuse_unsupported(data: RuleData) -> None:
             )
     if data.outputs > MOST_OUTPUTS:
         listed = ", ".join(c.name for c in data.columns[:8])
+        more = ", ..." if data.outputs > 8 else ""
         raise InputError(
             f"The explorer shows models with up to {MOST_OUTPUTS} outputs; this one has "
-            f"{data.outputs} ({listed}, ...). plot_region draws two of many."
+            f"{data.outputs} ({listed}{more}). plot_region draws two of many."
         )
     if ends:
         raise InputError(

@@ -377,8 +377,14 @@ def test_what_the_page_cannot_do_is_named_before_anything_is_written() -> None:
         explorer_page(gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.t]))
     m = pyo.ConcreteModel()
     m.y = pyo.Var(range(7), bounds=(0, 1))
-    with pytest.raises(gdpnet.errors.InputError, match="up to 6 outputs; this one has 7"):
-        explorer_page(gdpnet.RuleModel(m, outputs=[m.y]))
+    for count, told in (
+        (7, r"has 7 \(y\[0\],.* y\[6\]\)\."),
+        (9, r"has 9 \(.* more\[7\], \.\.\.\)\."),
+    ):
+        m.more = pyo.Var(range(7, count), bounds=(0, 1))
+        with pytest.raises(gdpnet.errors.InputError, match=f"up to 6 outputs; this one {told}"):
+            explorer_page(gdpnet.RuleModel(m, outputs=[m.y, m.more]))
+        m.del_component("more")
     with pytest.raises(gdpnet.errors.InputError, match="'q' is no output"):
         explorer_page(cooling(), outputs=("f", "q"))
     with pytest.raises(gdpnet.errors.InputError, match="expected a RuleModel"):
