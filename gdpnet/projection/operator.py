@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.autograd import forward_ad
@@ -35,8 +36,23 @@ from gdpnet.projection.node import (
 if TYPE_CHECKING:
     from gdpnet.projection.projection import Projection
 
+Found = TypeVar("Found")
+
 # Whether a transform of `torch.func` is under way.
 is_transformed: Callable[[], bool] = torch._C._are_functorch_transforms_active
+
+
+def aside(compute: Callable[[Any], Found]) -> Callable[[Any], Found]:
+    """A method whose own tensors `torch.func` does not see: those that it makes have no memory."""
+
+    @wraps(compute)
+    def computed(self: Any) -> Found:
+        if not is_transformed():
+            return compute(self)
+        with torch._C._DisableFuncTorch():
+            return compute(self)
+
+    return computed
 
 
 class _Project(torch.autograd.Function):

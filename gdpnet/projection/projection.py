@@ -15,7 +15,7 @@ from gdpnet.ir.batch import Batch, Origin
 from gdpnet.ir.tolerances import TOLERANCES
 from gdpnet.projection import completion
 from gdpnet.projection.node import OperatorNode
-from gdpnet.projection.operator import attach
+from gdpnet.projection.operator import aside, attach
 from gdpnet.projection.paying import Paying
 from gdpnet.relaxation.layouts import layouts_of
 from gdpnet.relaxation.program import Sizes
@@ -64,6 +64,7 @@ class Projection:
         self._y: torch.Tensor | None = None
         self._yhat: torch.Tensor | None = None
         self._x: torch.Tensor | None = None
+        self._numbers = False
 
     @property
     def y(self) -> torch.Tensor:
@@ -93,8 +94,8 @@ class Projection:
         return OperatorNode(self._rules, y, self.derivative, self.times)
 
     def with_outputs(self, y: torch.Tensor) -> Projection:
-        """The same, and `y` the outputs that are shown."""
-        self._y = y
+        """The same, and `y` the outputs that are shown; nothing else carries a derivative."""
+        self._y, self._numbers = y, True
         return self
 
     def outputs(self) -> torch.Tensor:
@@ -114,6 +115,7 @@ class Projection:
         return origin.put(torch.from_numpy(y), origin.dtype)
 
     @cached_property
+    @aside
     def value(self) -> torch.Tensor:
         """Optimum of what is minimised, or a lower bound on it, `...`.
 
@@ -125,7 +127,7 @@ class Projection:
         """
         value = np.where(self.answer.unusable, np.nan, self.answer.value)
         found = self._tensor(value, self.origin.dtype)
-        if not self._rules.data.priced:
+        if self._numbers or not self._rules.data.priced:
             return found
         slope = self._paying.slope(self.y, self._yhat, self._weights, self.price)
         return found if slope is None else found + slope.to(found.dtype)
@@ -135,6 +137,7 @@ class Projection:
         return Paying(self.request, self.origin, self.answer)
 
     @cached_property
+    @aside
     def price(self) -> torch.Tensor:
         """What is paid beside the distance, for chosen disjuncts and broken rules, `...`.
 
@@ -144,6 +147,7 @@ class Projection:
         return self._paying.price(self._x)
 
     @cached_property
+    @aside
     def broken(self) -> torch.Tensor:
         """Which rules were bought off at their price, bool `... x rules`.
 
@@ -200,6 +204,7 @@ class Projection:
         return self._tensor(self.answer.status.copy())
 
     @cached_property
+    @aside
     def disjunct(self) -> torch.Tensor:
         """Index in the source Disjunction of the disjunct that holds, `... x rules`.
 
@@ -208,6 +213,7 @@ class Projection:
         return self._tensor(self.answer.disjunct(self._rules, self._paying.payment))
 
     @cached_property
+    @aside
     def auxiliaries(self) -> dict[str, torch.Tensor]:
         """Values of the Vars that are no outputs, by name, each float64 `...`.
 
@@ -384,6 +390,7 @@ class ProjectionInfo:
         return [solvers[int(code)] for code in each]
 
     @cached_property
+    @aside
     def tight(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows that hold each point where it is, and their multipliers, each `... x k`.
 

@@ -186,6 +186,31 @@ def test_what_else_is_known_inside_of_a_transform(rules, batch) -> None:
     assert torch.equal(plain, torch.ones_like(yhat))  # without a gradient nothing passes
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("relaxation", ["dnf", "cnf"])
+def test_prices_and_auxiliaries_are_known_inside_of_a_transform(norm, relaxation) -> None:
+    """They are computed when they are asked for, from tensors that torch.func would wrap."""
+    m = pyo.ConcreteModel()
+    m.y, m.power = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 20))
+    m.k = pyo.Param(mutable=True, initialize=1.0)
+    m.total = pyo.Constraint(expr=m.power == m.k * m.y)
+    price = m.k if relaxation == "dnf" else None
+    m.gap = gdpnet.rule(gdpnet.any_of(m.power <= 3, m.power >= 7), price=price)
+    rules = gdpnet.RuleModel(m, outputs=[m.y], inputs=[m.k])
+    yhat, x = torch.tensor([[3.5], [5.0], [8.0]]).double(), torch.ones(3, 1).double()
+
+    def known(a: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        p = gdpnet.project(rules, a, x, norm=norm, relaxation=relaxation, gradient="vertex")
+        told = {"value": p.value, "price": p.price, "broken": p.broken, "disjunct": p.disjunct}
+        tight = dict(zip(("rows", "multipliers"), p.info.tight, strict=True))
+        return p.y.sum(), told | tight | p.auxiliaries | {"distance": p.distance}
+
+    _, inside = func.grad(known, has_aux=True)(yhat)
+    for name, found in known(yhat)[1].items():
+        torch.testing.assert_close(inside[name], found, equal_nan=True)
+        assert not inside[name].requires_grad
+
+
 def test_forward_mode_by_itself(rules, batch) -> None:
     layer = gdpnet.ProjectionLayer(rules, gradient="vertex")
     yhat, x = batch
