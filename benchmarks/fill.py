@@ -68,7 +68,8 @@ def _inline(name: str, stored: Stored) -> str:
 
 def pages() -> Iterator[Path]:
     """The pages that have marks."""
-    for path in (ROOT / "README.md", ROOT / "benchmarks/README.md", *(ROOT / "docs").rglob("*.md")):
+    folders = (*(ROOT / "docs").rglob("*.md"), *(ROOT / "models").rglob("*.md"))
+    for path in (ROOT / "README.md", ROOT / "benchmarks/README.md", *folders):
         if MARKS.search(path.read_text(encoding="utf-8")):
             yield path
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 
+import numpy as np
 from _results import ROOT
 
+import gdpnet
 from gdpnet.study import StudyFolder, load_model
 from gdpnet.study.report import Results, mixtures, violations
 from gdpnet.study.report.tables import SATISFACTION, Table, convexification, each_rule
@@ -191,7 +193,28 @@ def _targets(split: str, tolerance: float) -> float:
     return float(model.build().satisfied(target, x, tolerance).double().mean())
 
 
+@cache
+def _below(split: str, kind: str) -> str:
+    """For how many predictions the CNF's value is too low; it follows from the model itself."""
+    model = load_model(ROOT / "models" / "cooling")
+    rules, count = model.build(), 1000
+    x, _ = model.sample(count, split=split, seed=model.module.TEST_SEEDS[split])
+    draw = np.random.default_rng(0)
+    if kind == "uniform":
+        yhat = draw.uniform(0, 1, (count, 3))
+    else:
+        yhat = np.clip(model.module.centre(x.numpy()) + 0.1 * draw.normal(size=(count, 3)), 0, 1)
+    dnf = gdpnet.project(rules, yhat, x)
+    cnf = gdpnet.project(rules, yhat, x, relaxation="cnf")
+    return percent(float((cnf.value < dnf.value - 1e-6).double().mean()), 1)
+
+
 VALUES: dict[str, Callable[[Stored], str]] = {
+    **{
+        f"cooling.below {kind} {split}": lambda _, kind=kind, split=split: _below(split, kind)
+        for kind in ("noisy", "uniform")
+        for split in SPLITS
+    },
     "cooling.exact runs": _every_seed,
     "cooling.stalls": partial(_seeds, times=3.0),
     "cooling.behind": partial(_seeds, times=1.0),

@@ -31,7 +31,7 @@ def coupled(stored: Stored) -> list[str]:
 
 def alone(stored: Stored) -> list[str]:
     """What gdpnet takes by itself."""
-    titles = ["problem", "a sample, s", "mean", "limit", "proved", "largest gap"]
+    titles = ["problem", "a sample, s", "mean, s", "limit, s", "proved", "largest gap"]
     return table(
         titles,
         [
