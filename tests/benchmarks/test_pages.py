@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import fill
 import pytest
-from _results import PUBLISHED, Results, read_rows, write_rows
+from _results import PUBLISHED, ROOT, Results, read_rows, write_rows
 from run_all import SCRIPTS
 from tables import TABLES, VALUES, Stored, described
 from tables._stored import number, percent, span
@@ -29,6 +30,42 @@ def test_everything_described_is_shown_somewhere() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in fill.pages())
     assert [name for name in TABLES if f"<!-- bench {name} -->" not in pages] == []
     assert [name for name in VALUES if f"<!-- = {name} -->" not in pages] == []
+
+
+FILLED = re.compile(
+    r"<!-- bench .*?<!-- /bench -->|<!-- = .*?<!-- /= -->|^```.*?^```|`[^`\n]*`",
+    re.DOTALL | re.MULTILINE,
+)
+# What somebody took, or saved. A limit or what the paper says was not measured.
+MEASURED = re.compile(
+    r"\d\s(?:us|µs|ms|s|MB|GB|microseconds|milliseconds|seconds)\b"
+    r"|\d\stimes (?:as|faster|longer|slower|more|less)\b"
+)
+GIVEN = re.compile(r"\bpaper\b|\blimit\b")
+
+
+def by_hand(page: str) -> list[str]:
+    """Paragraphs that tell of a measurement which nothing fills."""
+    paragraphs = re.split(r"\n\s*\n", FILLED.sub("", page))
+    return [p for p in paragraphs if MEASURED.search(p) and not GIVEN.search(p)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_no_measurement_is_written_by_hand(path: Path) -> None:
+    assert by_hand(path.read_text(encoding="utf-8")) == []
+
+
+def test_measurements_by_hand_are_found() -> None:
+    filled = (
+        "It takes <!-- = exact.memory -->22 MB<!-- /= --> and `0.1 s`.\n\nThe paper needs 0.92 s."
+    )
+    assert by_hand(filled) == []
+    assert by_hand(f"{filled}\n\nBy hand, 0.3 seconds.") == ["By hand, 0.3 seconds."]
+    assert by_hand("HiGHS takes 12 times as long.") == ["HiGHS takes 12 times as long."]
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
