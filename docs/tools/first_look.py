@@ -16,6 +16,8 @@ from gdpnet.study import load_model
 ROOT = Path(__file__).resolve().parents[2]
 # Okabe-Ito colours, told apart also without colour vision; hatching and labels say the same.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+# Letters are not to be crossed by hatching.
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
 def main() -> None:
@@ -37,7 +39,7 @@ def main() -> None:
             ax.add_patch(_rectangle(box, fill=False, edgecolor=colour, hatch=hatch, alpha=0.45))
             (left, _), (_, top) = box
             label = f"{name}, disjunct {k + 1}"
-            ax.annotate(label, (left + 0.1, top + 0.12), color=colour, fontsize=8)
+            ax.annotate(label, (left, top + 0.14), color=colour, fontsize=7, bbox=BEHIND, zorder=3)
     for one, other in product(boxes["rule1"], boxes["rule2"]):
         common = _intersection(one, other)
         if common is not None:
