@@ -96,6 +96,35 @@ def test_dragging_the_prediction(opened: Callable[..., Page]) -> None:
     assert "stays where it is" in answer(page)
 
 
+def test_a_prediction_outside_of_the_picture_is_seen(opened: Callable[..., Page]) -> None:
+    rules = figure1()
+    page = opened(rules, {"y": [7.0, 4.0], "relaxation": "dnf"})
+    inner = page.middle("#prediction")
+    assert "outside of the picture" not in answer(page)
+    page.run("state.yhat = [30.0, 4.0]; changed()")
+    frame = page.run("(() => { const b = document.querySelector('#plot .frame')"
+                     ".getBoundingClientRect(); return [b.right, b.width]; })()")  # fmt: skip
+    place = page.middle("#prediction")
+    assert place == pytest.approx((frame[0], inner[1]), abs=2.0)
+    assert "outside of the picture" in answer(page)
+    ours = gdpnet.project(rules, [[30.0, 4.0]])
+    assert projection(page) == pytest.approx(ours.y[0].tolist(), rel=1e-3)
+    # Taken from the edge it comes back.
+    page.drag(place, (place[0] - frame[1] / 2, place[1]))
+    assert page.run("state.yhat[0]") < 10.0
+    assert "outside of the picture" not in answer(page)
+
+
+def test_a_field_without_a_number_shows_the_one_that_counts(opened: Callable[..., Page]) -> None:
+    page = opened(figure1(), {"y": [7.0, 4.0], "relaxation": "dnf"})
+    field = "document.querySelector('#output-0 input[type=number]')"
+    page.run(f"{field}.focus(); {field}.value = ''; {field}.dispatchEvent(new Event('input'))")
+    assert page.run(f"{field}.value") == "", "somebody is typing"
+    page.run(f"{field}.blur()")
+    assert page.run(f"{field}.value") == "7"
+    assert page.run("state.yhat") == [7.0, 4.0]
+
+
 def test_switching_relaxations_and_rules(opened: Callable[..., Page]) -> None:
     rules = cooling()
     yhat = [0.685, 0.267, 0.147]

@@ -185,7 +185,7 @@ function drawPicture({ answer, region, outline, error }) {
 
 function drawAnswer(svg, scale, answer) {
   const outside = Math.max(MODEL.outputs[0].low - state.yhat[0], state.yhat[0] - MODEL.outputs[0].high, 0);
-  const from = point(scale, state.yhat, 0), to = point(scale, answer.y, answer.value - outside - (answer.paid ?? 0));
+  const from = shown(scale), to = point(scale, answer.y, answer.value - outside - (answer.paid ?? 0));
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (answer.status === "conflict") return;
   if (length > 14) {
@@ -205,12 +205,27 @@ function point(scale, y, eta) {
   return [scale.x(y[state.pair[0]]), scale.y(LIFTED ? eta : y[state.pair[1]])];
 }
 
+function inside(v, low, high) {
+  return Math.min(Math.max(v, low), high);
+}
+
+// Where the prediction is drawn: at the edge of the picture, if it lies outside of it.
+function shown(scale) {
+  const [x, y] = point(scale, state.yhat, 0);
+  return [inside(x, FRAME.left, FRAME.right), inside(y, FRAME.top, FRAME.bottom)];
+}
+
+function isOutside(scale) {
+  const [x, y] = point(scale, state.yhat, 0), [cx, cy] = shown(scale);
+  return x !== cx || y !== cy;
+}
+
 function drawPrediction(svg, scale) {
-  const [cx, cy] = point(scale, state.yhat, 0), [i] = state.pair;
+  const [cx, cy] = shown(scale), [i] = state.pair;
   const said = moved().map((j) => `${MODEL.outputs[j].name} ${show(state.yhat[j])}`).join(", ");
   const handle = make("g", { id: "prediction", tabindex: 0, role: "slider", "aria-label": "prediction; arrow keys move it, with shift in small steps",
     "aria-valuemin": MODEL.outputs[i].low, "aria-valuemax": MODEL.outputs[i].high, "aria-valuenow": state.yhat[i], "aria-valuetext": said },
-    make("circle", { class: "halo", cx, cy, r: 18 }), make("circle", { cx, cy, r: 8 }));
+    make("circle", { class: "halo", cx, cy, r: 18 }), make("circle", { class: isOutside(scale) ? "outside" : "", cx, cy, r: 8 }));
   handle.addEventListener("pointerdown", startDrag);
   handle.addEventListener("keydown", moveByKey);
   svg.append(handle);
@@ -233,7 +248,6 @@ function startDrag(event) {
   const svg = document.getElementById("plot"), scale = scales();
   const move = (pointer) => {
     const box = svg.getBoundingClientRect(), ratio = 640 / box.width;
-    const inside = (v, low, high) => Math.min(Math.max(v, low), high);
     const u = inside((pointer.clientX - box.left) * ratio, FRAME.left, FRAME.right);
     const v = inside((pointer.clientY - box.top) * ratio, FRAME.top, FRAME.bottom);
     const to = [scale.toX(u), scale.toY(v)];
@@ -287,7 +301,8 @@ function tellAnswer({ at, answer, fixed, error }) {
   };
   const [mood, verdict] = verdicts[answer.status];
   const value = answer.status === "relaxed" ? ` The relaxation's value ${show(answer.value)} is a lower bound on the distance to the rules.` : "";
-  return say(mood, verdict, broken + value, plane);
+  const where = isOutside(scales()) ? "The prediction lies outside of the picture; the dashed circle at its edge stands for it. " : "";
+  return say(mood, verdict, broken + value, where + plane);
 }
 
 // What was paid, and which rules were broken for it.
@@ -395,6 +410,7 @@ function slider(low, high, label, set) {
       const value = Number(input.value);
       if (input.value !== "" && Number.isFinite(value)) { set(value); changed(); }
     });
+    input.addEventListener("blur", changed); // what is no number gives way to the one that counts
   }
   return [range, field];
 }
