@@ -185,7 +185,7 @@ function drawPicture({ answer, region, outline, error }) {
 
 function drawAnswer(svg, scale, answer) {
   const outside = Math.max(MODEL.outputs[0].low - state.yhat[0], state.yhat[0] - MODEL.outputs[0].high, 0);
-  const from = shown(scale), to = point(scale, answer.y, answer.value - outside - (answer.paid ?? 0));
+  const from = shownAt(scale), to = point(scale, answer.y, answer.value - outside - (answer.paid ?? 0));
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (answer.status === "conflict") return;
   if (length > 14) {
@@ -210,18 +210,18 @@ function inside(v, low, high) {
 }
 
 // Where the prediction is drawn: at the edge of the picture, if it lies outside of it.
-function shown(scale) {
+function shownAt(scale) {
   const [x, y] = point(scale, state.yhat, 0);
   return [inside(x, FRAME.left, FRAME.right), inside(y, FRAME.top, FRAME.bottom)];
 }
 
 function isOutside(scale) {
-  const [x, y] = point(scale, state.yhat, 0), [cx, cy] = shown(scale);
+  const [x, y] = point(scale, state.yhat, 0), [cx, cy] = shownAt(scale);
   return x !== cx || y !== cy;
 }
 
 function drawPrediction(svg, scale) {
-  const [cx, cy] = shown(scale), [i] = state.pair;
+  const [cx, cy] = shownAt(scale), [i] = state.pair;
   const said = moved().map((j) => `${MODEL.outputs[j].name} ${show(state.yhat[j])}`).join(", ");
   const handle = make("g", { id: "prediction", tabindex: 0, role: "slider", "aria-label": "prediction; arrow keys move it, with shift in small steps",
     "aria-valuemin": MODEL.outputs[i].low, "aria-valuemax": MODEL.outputs[i].high, "aria-valuenow": state.yhat[i], "aria-valuetext": said },
