@@ -16,7 +16,8 @@ from gdpnet.lp.program import Outcome, SparseLinearProgram
 from gdpnet.solve.milp import l1
 from gdpnet.solve.milp.diving import dive
 from gdpnet.solve.milp.sample import RulesAtSample
-from gdpnet.solve.milp.started import dived
+from gdpnet.solve.milp.started import dived, nearest_literals
+from tests.fuzz.classes import case_of
 
 
 def coupled(d: int, seed: int, share: float = 0.4) -> tuple[gdpnet.RuleModel, np.ndarray]:
@@ -114,3 +115,20 @@ def test_coupled_rules_have_an_answer_before_anything_is_searched(monkeypatch, s
     assert Status(int(p.status[0])) is Status.LIMIT
     assert bool(rules.satisfied(p.y, tol=1e-8).all())
     assert 0.0 < p.info.gap.item() < 0.5  # what the relaxation proves, and not everything
+
+
+def test_a_first_point_satisfies_what_logic_makes_required() -> None:
+    """Logic may choose a disjunct that nobody else did: then what is nested in it is required."""
+    looked_at = 0
+    for seed in range(600000, 600020):
+        case = case_of("priced", seed)
+        if case.x is not None:
+            continue
+        sample = RulesAtSample.of(case.rules, case.rules.evaluate(torch.zeros(1, 0).double()), 0)
+        for yhat in case.yhat.double().numpy():
+            literals = nearest_literals(sample, sample.clip(yhat))
+            for clause in sample.clauses if literals is not None else ():
+                if clause.guard < 0 or clause.guard + 1 in literals:
+                    assert literals & set(clause.literals), (seed, clause)
+                    looked_at += 1
+    assert looked_at > 100

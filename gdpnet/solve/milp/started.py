@@ -67,10 +67,10 @@ def nearest_literals(sample: RulesAtSample, start: np.ndarray) -> frozenset[int]
                 return None
             best = min(open_ones, key=lambda k: cost[abs(k) - 1] if k > 0 else 0.0)
             chosen[abs(best) - 1] = best > 0
+    # Nested ones too: logic may make a guard true that nobody chose.
     said = [
         clause.literals if clause.guard < 0 else (-(clause.guard + 1), *clause.literals)
         for clause in sample.clauses
-        if clause.logic
     ]
     found = find_assignment(said, chosen)
     if found is None:
